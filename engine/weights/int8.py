@@ -1,0 +1,122 @@
+"""Eight-bit weights: one fp16 scale for each output channel and group of 64 inputs, laid out for the kernels.
+
+Groups of 64 keep the worst cosine against fp32 above 0.999, where one scale a channel falls to 0.99; and 64 products of
+127 x 32767 still fit an int32 accumulator, so activations may use all of int16. The panel layout is what the kernels
+stream: 16 output channels side by side, inputs in pairs, because one multiply-add instruction eats a pair of int16.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+GROUP = 64  # inputs that share a scale
+PANEL = 16  # output channels side by side in a panel
+
+F32 = NDArray[np.float32]
+F16 = NDArray[np.float16]
+I8 = NDArray[np.int8]
+
+# fp16's largest finite number, and the smallest one that is not subnormal and so keeps its 11 bits.
+_LARGEST_SCALE = np.float32(65504.0)
+_SMALLEST_SCALE = np.float32(2.0**-14)
+
+
+def padded_inputs(inputs: int) -> int:
+    """The number of inputs a panel stores: rounded up to whole groups."""
+    return -(-inputs // GROUP) * GROUP
+
+
+def panel_count(outputs: int) -> int:
+    """The number of panels that hold this many output channels."""
+    return -(-outputs // PANEL)
+
+
+def quantize_groups(weight: F32, group: int = GROUP) -> tuple[I8, F16]:
+    """Round a weight matrix to int8 by groups of inputs.
+
+    weight: (outputs, inputs) float32, finite.
+    Returns codes (outputs, inputs) int8 in -127..127 and scales (outputs, ceil(inputs / group)) float16, such that
+    weight ~ codes * scale of its group. The codes are rounded against the scale as fp16 keeps it. A group of zeros
+    has scale 0. Raises ValueError where a weight is not finite or too large for an fp16 scale.
+    """
+    outputs, inputs = weight.shape
+    groups = -(-inputs // group)
+    padded = np.zeros((outputs, groups * group), np.float32)
+    padded[:, :inputs] = weight
+    blocks = padded.reshape(outputs, groups, group)
+    largest = np.abs(blocks).max(axis=2)
+    if not np.isfinite(largest).all() or (largest > 127 * _LARGEST_SCALE).any():
+        raise ValueError("a weight is not finite, or too large for an fp16 scale")
+    # A subnormal scale would lose bits, a flushed one the whole group: so faint a group takes the smallest normal one.
+    scales = np.where(largest > 0, np.maximum(largest / np.float32(127), _SMALLEST_SCALE), 0).astype(np.float16)
+    divisor = np.where(scales > 0, scales, 1).astype(np.float32)[:, :, None]
+    codes = np.clip(np.rint(blocks / divisor), -127, 127).astype(np.int8)
+    return np.ascontiguousarray(codes.reshape(outputs, -1)[:, :inputs]), scales
+
+
+def to_panels(codes: I8) -> I8:
+    """Lay codes out for the kernels.
+
+    codes: (outputs, inputs) int8. Returns (panels, padded inputs / 2, 16, 2) int8, where entry [p, i, c, j] is the
+    code of output 16 p + c and input 2 i + j; what pads outputs to 16 and inputs to 64 is zero.
+    """
+    outputs, inputs = codes.shape
+    panels, depth = panel_count(outputs), padded_inputs(inputs)
+    padded = np.zeros((panels * PANEL, depth), np.int8)
+    padded[:outputs, :inputs] = codes
+    return np.ascontiguousarray(padded.reshape(panels, PANEL, depth // 2, 2).transpose(0, 2, 1, 3))
+
+
+def from_panels(panels: I8, outputs: int, inputs: int) -> I8:
+    """The inverse of `to_panels`: (panels, padded inputs / 2, 16, 2) int8 back to (outputs, inputs) int8."""
+    count, pairs = panels.shape[:2]
+    flat = panels.transpose(0, 2, 1, 3).reshape(count * PANEL, pairs * 2)
+    return np.ascontiguousarray(flat[:outputs, :inputs])
+
+
+def scales_to_panels(scales: F16) -> F16:
+    """Scales beside their panels: (outputs, groups) float16 to (panels, groups, 16) float16, padded with zeros."""
+    outputs, groups = scales.shape
+    padded = np.zeros((panel_count(outputs) * PANEL, groups), np.float16)
+    padded[:outputs] = scales
+    return np.ascontiguousarray(padded.reshape(-1, PANEL, groups).transpose(0, 2, 1))
+
+
+def scales_from_panels(panels: F16, outputs: int) -> F16:
+    """The inverse of `scales_to_panels`: (panels, groups, 16) float16 back to (outputs, groups) float16."""
+    groups = panels.shape[1]
+    return np.ascontiguousarray(panels.transpose(0, 2, 1).reshape(-1, groups)[:outputs])
+
+
+def dequantize_groups(codes: I8, scales: F16, group: int = GROUP) -> F32:
+    """What the codes stand for: (outputs, inputs) int8 and (outputs, groups) float16 to (outputs, inputs) float32."""
+    wide = np.repeat(scales.astype(np.float32), group, axis=1)[:, : codes.shape[1]]
+    return codes.astype(np.float32) * wide
+
+
+def quantize_table(rows: F32) -> tuple[I8, F32]:
+    """Round an embedding table to int8, one scale a row.
+
+    rows: (count, dim) float32, finite. Returns codes (count, dim) int8 in -127..127 and scales (count,) float32, such
+    that rows ~ codes * scale; a row of zeros has scale 0. Raises ValueError where a value is not finite.
+    """
+    largest = np.abs(rows).max(axis=1)
+    if not np.isfinite(largest).all():
+        raise ValueError("a table value is not finite")
+    scales = (largest / np.float32(127)).astype(np.float32)
+    divisor = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
+    return np.clip(np.rint(rows / divisor), -127, 127).astype(np.int8), scales
+
+
+def dequantize_table(codes: I8, scales: F32) -> F32:
+    """What a table's codes stand for: (count, dim) int8 and (count,) float32 to (count, dim) float32."""
+    return codes.astype(np.float32) * scales[:, None]
+
+
+def fp32_panels(weight: F32) -> F32:
+    """Lay fp32 weights out for the kernels: (outputs, inputs) to (panels, inputs, 16) float32, padded with zeros."""
+    outputs, inputs = weight.shape
+    padded = np.zeros((panel_count(outputs) * PANEL, inputs), np.float32)
+    padded[:outputs] = weight
+    return np.ascontiguousarray(padded.reshape(-1, PANEL, inputs).transpose(0, 2, 1))
