@@ -1,0 +1,22 @@
+"""Files that come with the program: icons, translations, models, sample documents. Knows no other package."""
+
+import sys
+from pathlib import Path
+
+
+class ResourceError(FileNotFoundError):
+    """A file that should have come with the program is missing."""
+
+
+def folder() -> Path:
+    """The folder that holds them: beside this file, or inside the frozen program."""
+    frozen = getattr(sys, "_MEIPASS", None)
+    return Path(frozen, "resources") if frozen else Path(__file__).resolve().parent
+
+
+def path(*parts: str) -> Path:
+    """The absolute path of a file or folder, e.g. `path("icons", "inkling.svg")`. Raises ResourceError."""
+    found = folder().joinpath(*parts)
+    if not found.exists():
+        raise ResourceError(f"{found} should have come with the program; install it again.")
+    return found

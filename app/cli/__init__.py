@@ -1,0 +1,184 @@
+"""The command line: a registry of subcommands, and one place that turns known trouble into a sentence.
+
+A subcommand is one module in this folder and one line in SUBCOMMANDS. Its module offers
+`add_arguments(parser)` and `run(args) -> int`; `args.data_dir` is always an absolute path, `args.folders` the folders
+below it, and `args.json` is there for every command.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Protocol
+
+from app import paths
+
+EXIT_DONE, EXIT_TROUBLE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+class CommandModule(Protocol):
+    """What a module in this folder offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """A line of the registry: the module is imported only when its name is on the command line."""
+
+    load: Callable[[], CommandModule]
+    help: str
+
+
+# The imports stand in functions, spelled out, so that starting is quick and the freezer still sees every module.
+def _index() -> CommandModule:
+    from app.cli import index
+
+    return index
+
+
+def _search() -> CommandModule:
+    from app.cli import search
+
+    return search
+
+
+def _status() -> CommandModule:
+    from app.cli import status
+
+    return status
+
+
+def _failures() -> CommandModule:
+    from app.cli import failures
+
+    return failures
+
+
+def _demo() -> CommandModule:
+    from app.cli import demo
+
+    return demo
+
+
+def _doctor() -> CommandModule:
+    from app.cli import doctor
+
+    return doctor
+
+
+def _models() -> CommandModule:
+    from app.cli import models
+
+    return models
+
+
+def _embed() -> CommandModule:
+    from app.cli import embed
+
+    return embed
+
+
+def _eval() -> CommandModule:
+    from app.cli import evaluate
+
+    return evaluate
+
+
+SUBCOMMANDS: dict[str, Subcommand] = {
+    "index": Subcommand(_index, "index folders, once or for as long as they change"),
+    "search": Subcommand(_search, "find passages in the indexed folders"),
+    "status": Subcommand(_status, "say what is indexed and what still waits"),
+    "failures": Subcommand(_failures, "list the files that could not be read, and why"),
+    "demo": Subcommand(_demo, "index the sample documents and open the window on them"),
+    "doctor": Subcommand(_doctor, "check that everything Inkling needs is here"),
+    "models": Subcommand(_models, "list, import, verify or convert embedding models"),
+    "embed": Subcommand(_embed, "turn texts into vectors"),
+    "eval": Subcommand(_eval, "measure ranking quality on a set with known answers"),
+}
+
+
+def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser for `argv`: every command is listed, but only those named in `argv` are loaded with their options."""
+    parser = argparse.ArgumentParser(
+        prog="inkling",
+        description="Find passages in your own files by meaning and by word. Without a command, the window opens.",
+    )
+    parser.add_argument("--version", action="version", version=f"inkling {program_version()}")
+    parser.add_argument("--data-dir", type=Path, metavar="D", help="keep the index, settings, cache and logs in D")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    shared = shared_options()
+    for name, subcommand in SUBCOMMANDS.items():
+        child = commands.add_parser(name, help=subcommand.help, parents=[shared], conflict_handler="resolve")
+        if name in argv:
+            module = subcommand.load()
+            child.description = (module.__doc__ or "").partition("\n\n")[0]
+            module.add_arguments(child)
+            child.set_defaults(run=module.run)
+    return parser
+
+
+def shared_options() -> argparse.ArgumentParser:
+    """The options that every command takes."""
+    shared = argparse.ArgumentParser(add_help=False)
+    # Not given after the command, --data-dir must not hide the one given before it: hence no default at all.
+    data_dir_help = "keep the index, settings, cache and logs in D"
+    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help=data_dir_help)
+    shared.add_argument("--json", action="store_true", help="print JSON for other programs to read")
+    return shared
+
+
+def program_version() -> str:
+    """The version of the installed distribution."""
+    try:
+        return version("inkling-search")
+    except PackageNotFoundError:  # run from a folder that was never installed
+        return "(not installed)"
+
+
+def run(argv: list[str]) -> int:
+    """Parse, run, and turn known trouble into one sentence on stderr; anything else is a bug and shows its trace."""
+    if argv[:1] == ["indexer"] or argv[:1] == ["extract-worker"]:
+        from app.cli import indexer_child
+
+        return indexer_child.main(argv)
+    args = build_parser(argv).parse_args(argv)
+    args.folders = paths.folders(args.data_dir)
+    args.data_dir = args.folders.data
+    command: Callable[[argparse.Namespace], int] = args.run if args.command else _window
+    return guarded(lambda: command(args))
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command under the rules that all of them share; returns the exit code."""
+    from engine.errors import EngineError
+    from indexer.errors import IndexerError
+
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except (EngineError, IndexerError) as error:
+        print(f"inkling: {error}", file=sys.stderr)
+        return EXIT_TROUBLE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has gone. What Python still wants to flush at exit goes nowhere, quietly.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_DONE
+    except Exception:
+        traceback.print_exc()
+        return EXIT_TROUBLE
+
+
+def _window(args: argparse.Namespace) -> int:
+    from app import gui
+
+    return gui.run(args.data_dir)

@@ -1,0 +1,56 @@
+"""Where Inkling keeps its things: one data folder, one cache folder, one log folder per user.
+
+`--data-dir D` or INKLING_DATA_DIR puts all three below D, so that nothing is written anywhere else.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+APP_NAME = "inkling"
+DATA_DIR_VARIABLE = "INKLING_DATA_DIR"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The three folders of one user (absolute); none of them is created by asking."""
+
+    data: Path
+    cache: Path
+    logs: Path
+
+    @property
+    def index(self) -> Path:
+        """The index file; deleting it costs time, never data."""
+        return self.data / "index.db"
+
+    @property
+    def settings(self) -> Path:
+        """The settings file, readable and editable by hand."""
+        return self.data / "settings.toml"
+
+    @property
+    def models(self) -> Path:
+        """Where imported model folders live."""
+        return self.data / "models"
+
+    def create(self) -> "Folders":
+        """Make the folders, readable by their owner alone: the index holds the text of private files."""
+        for folder in (self.data, self.cache, self.logs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self
+
+
+def folders(data_dir: str | Path | None = None) -> Folders:
+    """The folders to use: `data_dir`, else INKLING_DATA_DIR, else what the operating system suggests."""
+    chosen = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    if chosen:
+        data = Path(os.path.abspath(Path(chosen).expanduser()))
+        return Folders(data, data / "cache", data / "logs")
+    return Folders(
+        Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)),
+        Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False)),
+        Path(platformdirs.user_log_dir(APP_NAME, appauthor=False)),
+    )
