@@ -1,0 +1,131 @@
+"""The models we know by name, and where a name leads on this machine. Data: resources/models/catalog.toml."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import resources
+from engine.errors import ModelError
+
+BUNDLED_MODELS = Path(resources.__file__).parent / "models"
+CATALOG_FILE = BUNDLED_MODELS / "catalog.toml"
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class CatalogModel:
+    """What we know of one published model; max_tokens counts special tokens, sha256 is that of model.safetensors."""
+
+    name: str
+    hub_id: str
+    model_type: str
+    pooling: str
+    normalize: bool
+    dim: int
+    max_tokens: int
+    languages: tuple[str, ...]
+    licence: str
+    query_prefix: str = ""
+    document_prefix: str = ""
+    revision: str | None = None
+    sha256: str | None = None
+    matryoshka: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All known models, in the file's order."""
+
+    models: tuple[CatalogModel, ...]
+
+    @classmethod
+    def load(cls) -> Catalog:
+        """The catalog that ships with the program."""
+        return _load(CATALOG_FILE)
+
+    def find(self, name: str) -> CatalogModel | None:
+        """The model of this name or hub id, letter case apart; None where it is not known."""
+        wanted = name.rpartition("/")[2].casefold()
+        owner = name.rpartition("/")[0].casefold()
+        for model in self.models:
+            if model.name.casefold() == wanted and owner in ("", model.hub_id.rpartition("/")[0].casefold()):
+                return model
+        return None
+
+    def __iter__(self) -> Iterator[CatalogModel]:
+        return iter(self.models)
+
+
+@cache
+def _load(path: Path) -> Catalog:
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))["models"]
+    known = {field.name for field in fields(CatalogModel)}
+    models = []
+    for name, table in tables.items():
+        unknown = set(table) - known
+        if unknown:
+            raise ModelError(f"{path}: model {name!r} has the unknown key {sorted(unknown)[0]!r}.")
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+        }
+        models.append(CatalogModel(name=name, **values))
+    return Catalog(tuple(models))
+
+
+def is_model_folder(path: Path) -> bool:
+    """Whether a folder looks like a model: it has a config.json, or modules.json which says where that is."""
+    return (path / "config.json").is_file() or (path / "modules.json").is_file()
+
+
+def local_models(models_dir: Path | None = None) -> dict[str, Path]:
+    """The models on this machine by name: those that ship with the program, then those imported into `models_dir`."""
+    found: dict[str, Path] = {}
+    for parent in (BUNDLED_MODELS, models_dir):
+        if parent is None or not parent.is_dir():
+            continue
+        for path in sorted(parent.iterdir()):
+            # A name that begins with a dot is an import that did not finish.
+            if not path.name.startswith(".") and path.name not in found and is_model_folder(path):
+                found[path.name] = path
+    return found
+
+
+def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
+    """The folder that a name or a path stands for.
+
+    A path to a model folder is itself; a name is looked up among the bundled models, then in `models_dir`.
+    Raises ModelError, listing what there is, where neither is found.
+    """
+    text = os.fspath(model)
+    path = Path(text).expanduser()
+    if path.is_dir() and is_model_folder(path):
+        return path
+    here = local_models(models_dir)
+    wanted = text.rpartition("/")[2].casefold()
+    known = Catalog.load().find(text)
+    for name, folder in here.items():
+        if name.casefold() == text.casefold() or (known is not None and name.casefold() == wanted):
+            return folder
+    raise ModelError(_not_found(text, path, list(here), known))
+
+
+def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | None) -> str:
+    available = f"Models here: {', '.join(here) or 'none'}."
+    if path.is_dir():
+        return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model. {available}"
+    if known is not None:
+        return (
+            f"{known.name} is known but not on this machine: get the folder of {known.hub_id} and bring it in with "
+            f"`inkling models import FOLDER`. {available}"
+        )
+    names = [*here, *(model.name for model in Catalog.load())]
+    close = difflib.get_close_matches(text, names, n=1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return f"There is no model folder and no known model called {text!r}.{hint} {available}"
