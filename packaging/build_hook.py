@@ -39,6 +39,8 @@ TARGET_TAGS = {
     "aarch64-macos": "macosx_11_0_arm64",
 }
 
+INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--proxy", "--cert", "--trusted-host")
+
 
 class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     """Adds the compiled library to the wheel; never fails an install for want of a compiler."""
@@ -110,7 +112,26 @@ def compiler_wheel_within_reach() -> bool:
         return True
     question = ["install", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary", ":all:", ZIGLANG]
     patience = ["--retries", "1", "--timeout", "15"]
-    return subprocess.run([*pip, *question, *patience], env=environment, capture_output=True).returncode == 0
+    ask = [*pip, *question, *patience, *index_options(installer_command_line())]
+    return subprocess.run(ask, env=environment, capture_output=True).returncode == 0
+
+
+def installer_command_line() -> list[str]:
+    """The arguments of the process that runs this hook, where the system shows them; else nothing."""
+    shown = Path(f"/proc/{os.getppid()}/cmdline")
+    return os.fsdecode(shown.read_bytes()).split("\0") if shown.exists() else []
+
+
+def index_options(arguments: list[str]) -> list[str]:
+    """Those of the installer's options that decide where packages come from: the question must go to the same place."""
+    taken: list[str] = []
+    for position, argument in enumerate(arguments):
+        name, _, value = argument.partition("=")
+        if name == "--no-index":
+            taken.append(name)
+        elif name in INDEX_OPTIONS:
+            taken += [name, value or "".join(arguments[position + 1 : position + 2])]
+    return taken
 
 
 def load_build_module(path: Path) -> ModuleType:
