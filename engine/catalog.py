@@ -126,6 +126,7 @@ def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | Non
             f"`inkling models import FOLDER`. {available}"
         )
     names = [*here, *(model.name for model in Catalog.load())]
-    close = difflib.get_close_matches(text, names, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
+    spelled = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(text.casefold(), spelled, n=1)
+    hint = f" Did you mean {spelled[close[0]]}?" if close else ""
     return f"There is no model folder and no known model called {text!r}.{hint} {available}"

@@ -179,7 +179,7 @@ def _model_type(file: Path, config: Mapping[str, Any]) -> str:
     if activation not in ACTIVATIONS:
         raise ModelError(f"{file}: key 'hidden_act' is {activation!r}; this program computes {_either(ACTIVATIONS)}.")
     try:
-        family.parameters(config)
+        family.parameters(dict(config))
     except KeyError as error:
         raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
     return model_type
@@ -205,7 +205,7 @@ def _pooling(path: Path, modules: list[str] | None, known: CatalogModel | None, 
         if known is None:
             raise ModelError(
                 f"{path / 'modules.json'} is missing and the folder's name is in no catalog, so nothing says how "
-                f"tokens become one vector. Use the folder that sentence-transformers publishes, or name it as published."
+                f"tokens become one vector. Use the whole folder as published, or name it so."
             )
         if known.pooling not in POOLING_MODES:
             raise ModelError(f"{path}: {known.name} pools by {known.pooling!r}, which this program does not compute.")

@@ -1,0 +1,150 @@
+"""Text to token ids, by the model's own tokenizer.json.
+
+Every text is tokenised by a call of its own on the caller's thread: the library's batch call starts as many threads as
+there are cores, whatever cap the caller was given, and tokenising is some 2 % of the work of embedding.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers.normalizers import BertNormalizer
+
+from engine.errors import ModelError
+
+I32 = NDArray[np.int32]
+
+# A lone surrogate is no character and has no UTF-8; one for one, so that offsets keep counting.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+# Longest piece of a document that is tokenised at once: an encoding weighs some 200 bytes a token.
+PIECE_CHARS = 200_000
+
+# Keys of tokenizer_config.json that override the normaliser of tokenizer.json in the reference, and its names for them.
+_BERT_OVERRIDES = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+
+class Tokenizer:
+    """A model's tokenizer without the truncation and padding baked into its file. Thread-safe.
+
+    max_tokens: longest encoding, special tokens included. special_tokens: how many of them one text gets.
+    vocab_size: one more than the highest id that can come out.
+    """
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, max_tokens: int):
+        self._tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.special_tokens = int(tokenizer.num_special_tokens_to_add(False))
+        self.vocab_size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
+
+    @classmethod
+    def open(cls, folder: Path, max_tokens: int, table_rows: int | None = None) -> Tokenizer:
+        """Read tokenizer.json of a model folder.
+
+        table_rows: rows of the model's word table; ids past it are refused here, before anything looks them up.
+        Raises ModelError where the file is missing, broken, or does not fit the model.
+        """
+        file = folder / "tokenizer.json"
+        if not file.is_file():
+            raise ModelError(f"{file} is missing; older vocabulary files alone are not read.")
+        try:
+            library = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises bare Exception for every fault of the file
+            raise ModelError(f"{file} is not a readable tokenizer ({error}).") from error
+        library.no_truncation()
+        library.no_padding()
+        _apply_config(library, folder / "tokenizer_config.json")
+        found = cls(library, max_tokens)
+        if max_tokens <= found.special_tokens:
+            raise ModelError(
+                f"{file} adds {found.special_tokens} special tokens, but the model takes {max_tokens} tokens in all."
+            )
+        if table_rows is not None and found.vocab_size > table_rows:
+            raise ModelError(
+                f"{file} has token ids up to {found.vocab_size - 1}, but config.json's 'vocab_size' is {table_rows}."
+            )
+        return found
+
+    def encode(self, texts: Sequence[str]) -> list[I32]:
+        """Token ids of each text: (t,) int32, special tokens included, t <= max_tokens.
+
+        A longer text loses tokens from its end, before the closing special token, as the reference does it.
+        """
+        room = self.max_tokens - self.special_tokens
+        ids: list[I32] = []
+        for text in texts:
+            encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
+            if len(encoding) > room:
+                encoding.truncate(room)
+            ids.append(np.array(self._tokenizer.post_process(encoding).ids, np.int32))
+        return ids
+
+    def spans(self, text: str) -> I32:
+        """Where each token of the whole text lies: (t, 2) int32 start and end in characters of `text`.
+
+        Special tokens are left out and nothing is cut. Texts past PIECE_CHARS are tokenised in pieces that end behind
+        white space where there is some, so memory stays bounded; tokens never lie across two pieces.
+        """
+        found: list[I32] = []
+        cleaned = _clean(text)
+        for start, stop in _pieces(cleaned):
+            offsets = self._tokenizer.encode(cleaned[start:stop], add_special_tokens=False).offsets
+            found.append(np.array(offsets, np.int32).reshape(-1, 2) + np.int32(start))
+        return np.concatenate(found)
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has, special tokens left out."""
+        return len(self.spans(text))
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() else _SURROGATE.sub(_REPLACEMENT, text)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Character ranges that cover the text, each at most PIECE_CHARS long; one empty range for the empty text."""
+    start = 0
+    while len(text) - start > PIECE_CHARS:
+        stop = start + PIECE_CHARS
+        # Looking back over a tenth of a piece finds a line's or a word's end in any prose.
+        for mark in ("\n", " "):
+            cut = text.rfind(mark, stop - PIECE_CHARS // 10, stop)
+            if cut >= 0:
+                stop = cut + 1
+                break
+        yield start, stop
+        start = stop
+    yield start, len(text)
+
+
+def _apply_config(library: tokenizers.Tokenizer, file: Path) -> None:
+    """Let tokenizer_config.json override a BERT normaliser, as the reference's tokenizer class does."""
+    normalizer = library.normalizer
+    if not isinstance(normalizer, BertNormalizer) or not file.is_file():
+        return
+    try:
+        config: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{file} cannot be read as JSON ({error}).") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{file} is not a JSON object.")
+    for key, attribute in _BERT_OVERRIDES.items():
+        if key not in config:
+            continue
+        value = config[key]
+        if not isinstance(value, bool) and not (value is None and key == "strip_accents"):
+            raise ModelError(f"{file}: key {key!r} is {value!r}, neither true nor false.")
+        setattr(normalizer, attribute, value)
+    library.normalizer = normalizer
