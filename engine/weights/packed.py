@@ -1,0 +1,189 @@
+"""Parameters into memory, and our own packed file: int8 weights in the kernels' layout, so that loading is mapping.
+
+The packed file is a plain safetensors file. A linear weight is `{name}.q8` (I8 panels) with `{name}.scale` (F16
+panels), a table `{name}.q8` (I8 rows) with `{name}.scale` (F32, one a row), a vector `{name}` (F32); see
+engine.weights.int8. Quantising the published file on load and reading the packed one give the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelError
+from engine.models.parameters import Parameter
+from engine.weights import int8
+from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.safetensors import Weights
+
+F32 = NDArray[np.float32]
+Progress = Callable[[int, int], None]  # bytes of weights done, bytes of weights in all
+StoredPrecision = Literal["fp32", "int8"]
+
+FORMAT = "inkling-int8"
+VERSION = "1"
+LAYOUT = (
+    "linear (n, k): q8 I8 [ceil(n/16)][ceil(k/64)*32][16][2] = output 16p+c, input 2i+j; "
+    "scale F16 [ceil(n/16)][ceil(k/64)][16]; table (rows, dim): q8 I8 rows, scale F32 one a row; vector: F32"
+)
+
+# Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
+_LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+
+_STORED = {"<f4": "F32", "<f2": "F16", "|i1": "I8"}
+ALIGNMENT_BYTES = 64
+
+
+def is_packed(weights: Weights) -> bool:
+    """Whether the weights are in our packed form; ModelError where it is a form that this version cannot read."""
+    if weights.metadata.get("format") != FORMAT:
+        return False
+    version = weights.metadata.get("version")
+    if version != VERSION:
+        raise ModelError(
+            f"{weights.paths[0]}: key 'version' of the packed format is {version!r}, this program reads {VERSION!r}; "
+            f"convert the model again, or use a newer program."
+        )
+    return True
+
+
+def load(
+    parameters: Iterable[Parameter], weights: Weights, precision: StoredPrecision, prefixes: Sequence[str] = ("",)
+) -> dict[str, Loaded]:
+    """Every parameter by its plan name, in the form that a plan runs on.
+
+    prefixes: what the published tensor names may begin with; the first that fits the first parameter is used.
+    Raises ModelError where a tensor is missing, has the wrong shape, or cannot be had in this precision.
+    """
+    wanted = list(parameters)
+    if not is_packed(weights):
+        prefix = _prefix(wanted[0], weights, prefixes)
+        make = _published_int8 if precision == "int8" else _published_f32
+        return {parameter.name: make(parameter, gather(parameter, weights, prefix), weights) for parameter in wanted}
+    if precision != "int8":
+        raise ModelError(
+            f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published."
+        )
+    return {parameter.name: _packed(parameter, weights) for parameter in wanted}
+
+
+def pack(
+    parameters: Sequence[Parameter],
+    weights: Weights,
+    prefixes: Sequence[str] = ("",),
+    progress: Progress | None = None,
+) -> dict[str, NDArray[Any]]:
+    """The tensors of the packed file, by name. Raises ModelError where a published tensor is missing or not finite."""
+    prefix = _prefix(parameters[0], weights, prefixes)
+    total = sum(math.prod(parameter.shape) * 4 for parameter in parameters)
+    done = 0
+    tensors: dict[str, NDArray[Any]] = {}
+    for parameter in parameters:
+        loaded = _published_int8(parameter, gather(parameter, weights, prefix), weights)
+        if isinstance(loaded, LinearI8):
+            tensors[f"{parameter.name}.q8"] = loaded.panels
+            tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers
+        elif isinstance(loaded, TableI8):
+            tensors[f"{parameter.name}.q8"] = loaded.codes
+            tensors[f"{parameter.name}.scale"] = loaded.scales
+        else:
+            tensors[parameter.name] = loaded.dense()
+        done += math.prod(parameter.shape) * 4
+        if progress is not None:
+            progress(done, total)
+    return tensors
+
+
+def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file whose bytes depend on its content alone.
+
+    The data begin on a 64-byte line and so does every tensor of whole lines; the format allows no gaps, so the others
+    come last, widest elements first, which keeps each aligned to its element.
+    """
+    order = sorted(tensors, key=lambda n: (tensors[n].nbytes % ALIGNMENT_BYTES != 0, -tensors[n].dtype.itemsize, n))
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    position = 0
+    for name in order:
+        tensor = tensors[name]
+        span = [position, position + tensor.nbytes]
+        header[name] = {"dtype": _STORED[tensor.dtype.str], "shape": list(tensor.shape), "data_offsets": span}
+        position = span[1]
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    text += b" " * (-(8 + len(text)) % ALIGNMENT_BYTES)
+    with file.open("wb") as out:
+        out.write(struct.pack("<Q", len(text)))
+        out.write(text)
+        for name in order:
+            out.write(np.ascontiguousarray(tensors[name]).tobytes())
+
+
+def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
+    """One parameter from its published tensors, concatenated along axis 0, as float32 of the parameter's shape."""
+    parts = [weights.f32(_published_name(prefix + source, weights)) for source in parameter.sources]
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if values.shape != parameter.shape:
+        raise ModelError(
+            f"{weights.paths[0]}: tensor {prefix + parameter.sources[0]!r} has shape {list(parts[0].shape)}, "
+            f"but config.json calls for {list(parameter.shape)}"
+            + (f" of {len(parts)} such tensors together." if len(parts) > 1 else ".")
+        )
+    return values
+
+
+def _prefix(first: Parameter, weights: Weights, prefixes: Sequence[str]) -> str:
+    for prefix in prefixes:
+        if _published_name(prefix + first.sources[0], weights) in weights:
+            return prefix
+    return prefixes[0]
+
+
+def _published_name(name: str, weights: Weights) -> str:
+    for new, old in _LEGACY.items():
+        if name.endswith(new) and name not in weights and name.removesuffix(new) + old in weights:
+            return name.removesuffix(new) + old
+    return name
+
+
+def _published_f32(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
+    if parameter.kind == "linear":
+        return LinearF32(int8.fp32_panels(values), parameter.shape[0])
+    return TableF32(values) if parameter.kind == "table" else Vector(values)
+
+
+def _published_int8(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
+    try:
+        if parameter.kind == "linear":
+            codes, scales = int8.quantize_groups(values)
+            panels = int8.scales_to_panels(scales).astype(np.float32)
+            return LinearI8(int8.to_panels(codes), panels, *parameter.shape)
+        if parameter.kind == "table":
+            return TableI8(*int8.quantize_table(values))
+    except ValueError as error:
+        raise ModelError(f"{weights.paths[0]}: tensor {parameter.sources[0]!r} cannot be packed: {error}.") from error
+    return Vector(values)
+
+
+def _packed(parameter: Parameter, weights: Weights) -> Loaded:
+    name, shape = parameter.name, parameter.shape
+    if parameter.kind == "vector":
+        return Vector(weights.f32(name, shape))
+    if parameter.kind == "table":
+        return TableI8(_codes(weights, f"{name}.q8", shape), weights.f32(f"{name}.scale", shape[:1]))
+    panels, depth = int8.panel_count(shape[0]), int8.padded_inputs(shape[1])
+    codes = _codes(weights, f"{name}.q8", (panels, depth // 2, int8.PANEL, 2))
+    scales = weights.f32(f"{name}.scale", (panels, depth // int8.GROUP, int8.PANEL))
+    return LinearI8(codes, scales, *shape)
+
+
+def _codes(weights: Weights, name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    codes = weights.array(name, shape)
+    if codes.dtype != np.int8:
+        raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds {weights.dtype(name)}, not I8.")
+    return codes
