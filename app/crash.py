@@ -37,5 +37,6 @@ def _log_uncaught(kind: type[BaseException], error: BaseException, trace: Traceb
 def _log_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):
         name = args.thread.name if args.thread else "unknown"
-        logger.critical("uncaught error in thread %s", name, exc_info=(args.exc_type, args.exc_value, args.exc_traceback))
+        fault = (args.exc_type, args.exc_value, args.exc_traceback)
+        logger.critical("uncaught error in thread %s", name, exc_info=fault)
     threading.__excepthook__(args)

@@ -41,9 +41,13 @@ def _setting(
 class Settings:
     """What a user may change. Units are in the names where the type has none."""
 
-    model: str = _setting("all-MiniLM-L6-v2", "the embedding model: a name that `inkling models list` shows, or a folder")
+    model: str = _setting(
+        "all-MiniLM-L6-v2", "the embedding model: a name that `inkling models list` shows, or a folder"
+    )
     precision: str = _setting(
-        AUTO, "how the model computes; auto takes the fastest that loses nothing", choices=(AUTO, "fp32", "int8", "int8-full")
+        AUTO,
+        "how the model computes; auto takes what suits the model and the processor",
+        choices=(AUTO, "fp32", "int8", "int8-full"),
     )
     search_workers: int = _setting(
         0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=256

@@ -37,7 +37,7 @@ class SingleInstance:
         self._thread: threading.Thread | None = None
 
     def acquire(self, on_raise: Callable[[], None]) -> bool:
-        """True if no other window has this data folder; then `on_raise` is called, on a thread of its own, when one asks."""
+        """True if no other window has this data folder; `on_raise` is then called, on another thread, when one asks."""
         self._lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._lock_path.open("ab")
         if not _lock(file):

@@ -42,7 +42,7 @@ TARGET_TAGS = {
 INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--proxy", "--cert", "--trusted-host")
 
 
-class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+class KernelBuildHook(BuildHookInterface):
     """Adds the compiled library to the wheel; never fails an install for want of a compiler."""
 
     def dependencies(self) -> list[str]:
@@ -61,7 +61,7 @@ class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if not reason:
             try:
                 library = load_build_module(kernels / "build.py").build(out_dir, target)
-            except Exception as error:  # noqa: BLE001 - whatever went wrong, the install must go on without kernels
+            except Exception as error:  # whatever went wrong, the install must go on without kernels
                 reason = f"The native kernels were not compiled: {error}"
         if reason:
             self._leave_note(reason, out_dir, editable, build_data)
