@@ -1,8 +1,8 @@
 """Contents and their chunks: the words stage.
 
-A small file is one transaction (`with writer.transaction():` around begin, add, finish and put_document). A big one is
-committed in parts: begin_content, add_chunks as often as it takes, finish_content. Killed between, `begin_content` of the
-same bytes and extractor finds the parts and says in chunk_count how many chunks to pass over.
+A small file is one transaction (`with writer.transaction():` around begin, add, finish and put_document). A big one
+is committed in parts: begin_content, add_chunks as often as it takes, finish_content. Killed between, `begin_content`
+of the same bytes and extractor finds the parts and says in chunk_count how many chunks to pass over.
 """
 
 from __future__ import annotations
@@ -99,8 +99,10 @@ class ContentTables(Transactions):
         self._run("INSERT INTO term_counts VALUES (?, ?, ?, ?)", chunk_id, content_id, len(stems), pack_counts(stems))
         if chunk.embed:
             self._run(
-                "INSERT INTO pending SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE text_hash = ?3 AND generation = "
-                "(SELECT generation FROM generations WHERE state <> 'retired' ORDER BY state = 'building' DESC LIMIT 1))",
+                "INSERT INTO pending SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE text_hash = ?3 AND "
+                "generation = "
+                "(SELECT generation FROM generations WHERE state <> 'retired' ORDER BY state = 'building' DESC LIMIT "
+                "1))",
                 chunk_id,
                 ordinal // CHUNKS_A_TURN,
                 key,
@@ -114,7 +116,8 @@ class ContentTables(Transactions):
         """
         with self.transaction():
             chunks = self._all(
-                "SELECT chunk_id, text, length FROM chunks JOIN term_counts USING (chunk_id) WHERE chunks.content_id = ?",
+                "SELECT chunk_id, text, length FROM chunks JOIN term_counts USING (chunk_id) WHERE chunks.content_id "
+                "= ?",
                 content_id,
             )
             for chunk_id, text, _ in chunks:
@@ -132,7 +135,8 @@ class ContentTables(Transactions):
 
     def _count(self, chunks: int, terms: int) -> None:
         self._run(
-            "UPDATE totals SET value = value + CASE name WHEN 'chunks' THEN ? ELSE ? END WHERE name IN ('chunks', 'terms')",
+            "UPDATE totals SET value = value + CASE name WHEN 'chunks' THEN ? ELSE ? END WHERE name IN ('chunks', "
+            "'terms')",
             chunks,
             terms,
         )

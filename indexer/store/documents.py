@@ -74,7 +74,8 @@ class DocumentTables(Transactions):
         after: bytes | None = None
         while True:
             rows = self._all(
-                f"{DOCUMENTS} WHERE root_id = ?1 AND path >= ?2 AND (?3 IS NULL OR path < ?3) AND (?4 IS NULL OR path > ?4) "
+                f"{DOCUMENTS} WHERE root_id = ?1 AND path >= ?2 AND (?3 IS NULL OR path < ?3) AND (?4 IS NULL OR "
+                f"path > ?4) "
                 "ORDER BY path LIMIT ?5",
                 root_id,
                 low,
@@ -115,7 +116,8 @@ class DocumentTables(Transactions):
         """
         with self.transaction():
             self._run(
-                "INSERT INTO documents (root_id, path, path_key, type, size, mtime_ns, content_id) VALUES (?,?,?,?,?,?,?) "
+                "INSERT INTO documents (root_id, path, path_key, type, size, mtime_ns, content_id) VALUES "
+                "(?,?,?,?,?,?,?) "
                 "ON CONFLICT (root_id, path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, "
                 "content_id = excluded.content_id",
                 root_id,
@@ -193,11 +195,12 @@ class DocumentTables(Transactions):
     def _put_name(self, document_id: int) -> None:
         """Keep the index of names in step with the document's file name and title; writes only where they changed."""
         row = self._row(
-            "SELECT path, coalesce(title, ''), text FROM documents d LEFT JOIN contents c ON c.content_id = d.content_id "
+            "SELECT path, coalesce(title, ''), text FROM documents d LEFT JOIN contents c ON c.content_id = "
+            "d.content_id "
             "LEFT JOIN name_texts n ON n.document_id = d.document_id WHERE d.document_id = ?",
             document_id,
         )
-        assert row is not None and isinstance(row[0], bytes)
+        assert row is not None and isinstance(row[0], bytes) and isinstance(row[1], str)
         name = row[0].rsplit(b"/", 1)[-1].decode("utf-8", "replace")
         text = prepare_text(f"{name}\n{row[1]}")
         if text == row[2]:

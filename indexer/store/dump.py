@@ -13,7 +13,8 @@ from indexer.store.reader import Reader
 
 
 def dump(reader: Reader) -> Iterator[dict[str, Any]]:
-    """One JSON-ready dict a document, chunk, failure, in canonical order, and last what must be empty in a sound index."""
+    """One JSON-ready dict a document, chunk, failure, in canonical order, and last what must be empty in a sound "
+    "index."""
     with reader.snapshot():
         yield from list(_documents(reader))
         yield from list(_failures(reader))
@@ -28,7 +29,8 @@ def digest(reader: Reader) -> str:
 def _documents(reader: Reader) -> Iterator[dict[str, Any]]:
     for root, path, size, content_id, content_hash, extractor, title, chars, complete in reader.rows(
         "SELECT r.path, d.path, d.size, c.content_id, c.content_hash, c.extractor, c.title, c.char_count, c.complete "
-        "FROM documents d JOIN roots r USING (root_id) LEFT JOIN contents c ON c.content_id = d.content_id ORDER BY r.path, d.path"
+        "FROM documents d JOIN roots r USING (root_id) LEFT JOIN contents c ON c.content_id = d.content_id ORDER BY "
+        "r.path, d.path"
     ):
         yield {
             "root": root.decode("utf-8", "surrogateescape"),
@@ -71,14 +73,16 @@ def _failures(reader: Reader) -> Iterator[dict[str, Any]]:
 def _strays(reader: Reader) -> dict[str, int]:
     """Rows that nothing points to; each count is 0 once the orphans are purged."""
     queries = {
-        "contents": "SELECT count(*) FROM contents WHERE uses <> (SELECT count(*) FROM documents d WHERE d.content_id = contents.content_id) OR uses = 0",
+        "contents": "SELECT count(*) FROM contents WHERE uses <> (SELECT count(*) FROM documents d WHERE "
+        "d.content_id = contents.content_id) OR uses = 0",
         "chunks": "SELECT count(*) FROM chunks WHERE content_id NOT IN (SELECT content_id FROM contents)",
         "term_counts": "SELECT count(*) FROM term_counts WHERE chunk_id NOT IN (SELECT chunk_id FROM chunks)",
         "pending": "SELECT count(*) FROM pending WHERE chunk_id NOT IN (SELECT chunk_id FROM chunks)",
         "vectors": "SELECT count(*) FROM vectors WHERE text_hash NOT IN (SELECT text_hash FROM chunks WHERE embed = 1)",
         "token_bits": "SELECT count(*) FROM token_bits WHERE vector_id NOT IN (SELECT vector_id FROM vectors)",
         "segment_ids": "SELECT count(*) FROM segment_ids WHERE segment_id NOT IN (SELECT segment_id FROM segments)",
-        "live_codes": "SELECT (SELECT coalesce(sum(rows - dead), 0) FROM segments JOIN segment_ids USING (segment_id)) - (SELECT count(*) FROM vectors)",
+        "live_codes": "SELECT (SELECT coalesce(sum(rows - dead), 0) FROM segments JOIN segment_ids USING "
+        "(segment_id)) - (SELECT count(*) FROM vectors)",
         "names": "SELECT count(*) FROM name_texts WHERE document_id NOT IN (SELECT document_id FROM documents)",
     }
     return {name: int(reader.rows(sql)[0][0]) for name, sql in queries.items()}

@@ -70,7 +70,8 @@ class MaintenanceTables(ContentTables, VectorTables):
 COUNTS = {
     "documents": "SELECT count(*) FROM documents",
     "chunks": "SELECT value FROM totals WHERE name = 'chunks'",
-    "vectors": "SELECT count(*) FROM vectors WHERE generation = (SELECT generation FROM generations WHERE state = 'active')",
+    "vectors": "SELECT count(*) FROM vectors WHERE generation = (SELECT generation FROM generations WHERE state = "
+    "'active')",
     "pending_chunks": "SELECT count(*) FROM pending",
     "pending_files": "SELECT count(*) FROM queue",
     "failed": "SELECT count(*) FROM failures",

@@ -154,7 +154,7 @@ def _prepare(connection: apsw.Connection) -> None:
 
 
 def _is_empty(connection: apsw.Connection) -> bool:
-    return connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").get
 
 
 def _create(connection: apsw.Connection) -> None:
@@ -176,6 +176,7 @@ def _check_version(connection: apsw.Connection, path: Path) -> None:
         raise StoreError(f"The file {path} is not an Inkling index; move it away or choose another data folder.")
     if version > SCHEMA_VERSION:
         raise StoreVersionError(
-            f"The index {path} was written by a newer Inkling (format {version}, this one reads up to {SCHEMA_VERSION}): "
+            f"The index {path} was written by a newer Inkling (format {version}, this one reads up to "
+            f"{SCHEMA_VERSION}): "
             "update Inkling, or choose another data folder."
         )

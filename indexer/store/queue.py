@@ -18,8 +18,8 @@ class QueueTables(Transactions):
     def enqueue(
         self, root_id: int, paths: Iterable[bytes], *, kind: str = "file", priority: int = 0, not_before_s: float = 0.0
     ) -> None:
-        """Queue relative paths (b'' is the root itself). A path already queued moves to the end of its priority, keeps
-        the higher priority of the two, and gets a new queue_id, so that a `done` under way does not lose this event.
+        """Queue relative paths (b'' is the root itself). A path already queued moves to the end of its priority,
+        keeps the higher priority of the two, and gets a new queue_id: a `done` under way does not lose this event.
         """
         with self.transaction():
             # REPLACE, not UPDATE: the row gets a new queue_id, and AUTOINCREMENT never gives one twice.
@@ -30,7 +30,8 @@ class QueueTables(Transactions):
             )
 
     def peek(self, limit: int = 1, *, now_s: float | None = None) -> list[QueueItem]:
-        """The next items whose time has come, by priority and then age. Roots that are paused or offline are left out."""
+        """The next items whose time has come, by priority and then age. Roots that are paused or offline are left "
+        "out."""
         rows = self._all(
             "SELECT queue_id, root_id, queue.path, kind, priority, attempts FROM queue JOIN roots USING (root_id) "
             "WHERE not_before_s <= ? AND paused = 0 AND status = 'online' ORDER BY priority DESC, queue_id LIMIT ?",
@@ -125,7 +126,8 @@ class QueueTables(Transactions):
     def failures_due(self, limit: int, *, now_s: float | None = None) -> list[Failure]:
         """Failures whose retry time has come, quarantined ones left out."""
         rows = self._all(
-            f"SELECT {FAILURE_COLUMNS} FROM failures WHERE retry_at_s <= ? AND quarantined = 0 ORDER BY retry_at_s LIMIT ?",
+            f"SELECT {FAILURE_COLUMNS} FROM failures WHERE retry_at_s <= ? AND quarantined = 0 ORDER BY retry_at_s "
+            f"LIMIT ?",
             time.time() if now_s is None else now_s,
             limit,
         )

@@ -1,4 +1,4 @@
-"""The read-only connection: status for people, candidates for searches. It never writes, and never leaves a cursor open.
+"""The read-only connection: status for people, candidates for searches. It never writes nor leaves a cursor open.
 
 Searching itself lives in engine/search; candidates.py gives it what it needs from here.
 """

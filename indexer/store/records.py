@@ -60,7 +60,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What some bytes say. chunk_count counts the chunks committed so far: a writer that was killed goes on from there."""
+    """What some bytes say. chunk_count: chunks committed so far; a writer that was killed goes on from there."""
 
     content_id: int
     extractor: str
@@ -127,7 +127,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class QueueItem:
-    """A path to look at. A newer event on the path gives it a new queue_id, so `done` of the older one leaves it queued."""
+    """A path to look at. A newer event gives it a new queue_id, so that `done` of the older one leaves it queued."""
 
     queue_id: int
     root_id: int
@@ -139,7 +139,7 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A file that could not be read. retry_at_s: unix seconds, None when only a change or the user's wish retries it."""
+    """A file that could not be read. retry_at_s: unix seconds, None: only a change or the user's wish retries it."""
 
     root_id: int
     path: bytes

@@ -1,8 +1,8 @@
 """The compact code that large scans read: int8 vectors in a few big blobs, kept in step with the vectors of record.
 
-New vectors arrive as small segments. When FAN_OUT neighbours of one level are there, they are merged into one of the next,
-so a store of n vectors has about FAN_OUT * log(n) segments, each vector is rewritten at most once a level, and a reader
-that has cached the others reads only what is new. All of it happens in the transaction that adds the vectors.
+New vectors arrive as small segments. When FAN_OUT neighbours of one level are there, they are merged into one of the
+next, so a store of n vectors has about FAN_OUT * log(n) segments, each vector is rewritten at most once a level, and a
+reader that has cached the others reads only what is new. All of it happens in the transaction that adds the vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ DEAD_SHARE = 0.25
 def quantise(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Symmetric int8 with one scale a row.
 
-    vectors: (n, dim) float32. Returns codes (n, dim) int8 in -127..127 and scales (n,) float32; vectors ~ codes * scales.
+    vectors: (n, dim) float32.
+    Returns codes (n, dim) int8 in -127..127 and scales (n,) float32: vectors are about codes * scales.
     """
     scales = (np.abs(vectors).max(axis=1) / 127.0).astype(np.float32)
     safe = np.where(scales > 0, scales, np.float32(1.0))
@@ -121,7 +122,8 @@ class SegmentTables(Transactions):
 
     def _insert(self, generation: int, level: int, ids: NDArray[np.int64], codes: bytes, scales: bytes) -> None:
         self._run(
-            "INSERT INTO segments (generation, level, first_id, last_id, rows, codes, scales) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO segments (generation, level, first_id, last_id, rows, codes, scales) VALUES (?, ?, ?, ?, ?, "
+            "?, ?)",
             generation,
             level,
             int(ids[0]),

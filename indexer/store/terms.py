@@ -16,17 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Stemmer: TypeAlias = Callable[[str], list[str]]
+DOCUMENT = apsw.FTS5_TOKENIZE_DOCUMENT
 TOKENIZER_ARGUMENTS = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M*"]
 
 
 def stemmer(connection: apsw.Connection) -> Stemmer:
     """The tokenizer of the table `stems` as a function: prepared text -> stems in order."""
     tokenizer = connection.fts5_tokenizer("porter", TOKENIZER_ARGUMENTS)
-    return lambda text: list(
-        tokenizer(
-            text.encode("utf-8"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
-        )
-    )
+
+    def stems(text: str) -> list[str]:
+        found = tokenizer(text.encode("utf-8"), DOCUMENT, None, include_offsets=False, include_colocated=False)
+        return [str(stem) for stem in found]
+
+    return stems
 
 
 def term_key(stem: str) -> int:

@@ -36,7 +36,8 @@ class VectorTables(SegmentTables):
                 if building:
                     self._retire(building.generation)
                 self._run(
-                    "INSERT INTO generations (fingerprint, model, precision, dim, token_dim, state) VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO generations (fingerprint, model, precision, dim, token_dim, state) VALUES (?, ?, ?, "
+                    "?, ?, ?)",
                     stamp.fingerprint,
                     stamp.model,
                     stamp.precision,
@@ -107,10 +108,12 @@ class VectorTables(SegmentTables):
             self._finish_generation()
 
     def forgo_vectors(self, chunk_ids: Sequence[int]) -> None:
-        """Texts that the model cannot embed: they stay found by words and are not asked for again in this generation."""
+        """Texts that the model cannot embed: they stay found by words and are not asked for again in this "
+        "generation."""
         with self.transaction():
             self._many(
-                "DELETE FROM pending WHERE chunk_id IN (SELECT b.chunk_id FROM chunks a JOIN chunks b USING (text_hash) "
+                "DELETE FROM pending WHERE chunk_id IN (SELECT b.chunk_id FROM chunks a JOIN chunks b USING "
+                "(text_hash) "
                 "WHERE a.chunk_id = ?)",
                 [(chunk_id,) for chunk_id in chunk_ids],
             )
@@ -191,7 +194,8 @@ class VectorTables(SegmentTables):
     def _fill_pending(self, generation: int) -> None:
         self._run("DELETE FROM pending")
         self._run(
-            f"INSERT INTO pending SELECT chunk_id, ordinal / {CHUNKS_A_TURN} FROM chunks WHERE embed = 1 AND NOT EXISTS "
+            f"INSERT INTO pending SELECT chunk_id, ordinal / {CHUNKS_A_TURN} FROM chunks WHERE embed = 1 AND NOT "
+            f"EXISTS "
             "(SELECT 1 FROM vectors WHERE vectors.text_hash = chunks.text_hash AND generation = ?)",
             generation,
         )

@@ -1,8 +1,11 @@
 """The one write connection. Its methods come from one module a concern:
 
-queue.py (enqueue, take, done, postpone, failures), documents.py (roots, documents, moves, deletions),
-contents.py (find_content, begin_content, add_chunks, finish_content), vectors.py (use_model, pending_chunks, add_vectors),
-segments.py (the compact code), maintenance.py (purge_orphans, tidy, quick_check, counts, stamps).
+queue.py: enqueue, take, done, postpone, failures
+documents.py: roots, documents, moves, deletions
+contents.py: find_content, begin_content, add_chunks, finish_content
+vectors.py: use_model, pending_chunks, add_vectors, forgo_vectors
+segments.py: the compact code
+maintenance.py: purge_orphans, tidy, quick_check, counts, stamps
 
 A file's words are one transaction:
 
