@@ -1,0 +1,164 @@
+"""Texts to vectors: a model folder, its tokenizer and a compiled plan behind one thread-safe object."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import kernels
+from engine.batch import Batch, cut
+from engine.catalog import model_path
+from engine.errors import EngineError
+from engine.folder import ModelFolder
+from engine.layers.norm import unit_length
+from engine.layers.pooling import pool
+from engine.models import FAMILIES
+from engine.plan import Graph, Plan, run_reference
+from engine.tokenizer import Tokenizer
+from engine.weights.loaded import Loaded
+from engine.weights.packed import load
+from engine.weights.safetensors import Weights
+
+F32 = NDArray[np.float32]
+Role = Literal["query", "document"]
+
+PRECISIONS = ("auto", "fp32", "int8")
+
+# Goes into every fingerprint: raised when a change of the engine changes vectors beyond rounding.
+NUMERICS = 1
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """ids: (t,) int32, special tokens included; vectors: (t, hidden) float32, not normalised."""
+
+    ids: NDArray[np.int32]
+    vectors: F32
+
+
+class Encoder:
+    """An embedding model. Thread-safe; results do not depend on batch, order or workers.
+
+    name, dim (width of a vector), hidden (width of a token vector), max_tokens, special_tokens, precision ("fp32" or
+    "int8", what is really computed), workers (threads at most), isa (the kernels in use).
+    """
+
+    def __init__(self, folder: ModelFolder, weights: Weights, precision: Literal["fp32", "int8"], workers: int):
+        family = FAMILIES[folder.model_type]
+        parameters = family.parameters(folder.config)
+        self.name, self.precision, self.workers = folder.name, precision, workers
+        self.max_tokens, self.hidden = folder.max_tokens, folder.hidden
+        self._folder, self._weights = folder, weights
+        table_rows = folder.config["vocab_size"]
+        self._tokenizer = Tokenizer.open(folder.transformer, folder.max_tokens, table_rows)
+        self.special_tokens = self._tokenizer.special_tokens
+        self._loaded = load(parameters, weights, precision, family.prefixes)
+        self._plan = _plan(folder, {p.name: p.shape for p in parameters})
+        self.dim = self._plan.pooled.width
+        found = kernels.library()
+        self.isa = "reference" if found is None else found.isa
+        self._native: Any = None
+        if found is not None:
+            from engine.kernels.native import NativePlan
+
+            self._native = NativePlan(self._plan, self._loaded, found, workers)
+
+    @classmethod
+    def load(cls, model: str | Path, *, precision: str = "auto", workers: int | None = None) -> Encoder:
+        """Load a model by catalog name or folder.
+
+        precision: "fp32", "int8", or "auto" (int8). workers: threads at most; None leaves one core free.
+        Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
+        """
+        if precision not in PRECISIONS:
+            raise EngineError(f"Precision {precision!r} is not one of {', '.join(PRECISIONS)}.")
+        if workers is not None and workers < 1:
+            raise EngineError(f"A worker count of {workers} is not possible; at least 1 is needed.")
+        folder = ModelFolder.open(model_path(model))
+        weights = Weights.open(folder.transformer)
+        chosen: Literal["fp32", "int8"] = "fp32" if precision == "fp32" else "int8"
+        return cls(folder, weights, chosen, workers or max(1, (os.cpu_count() or 1) - 1))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hex digest that changes whenever the model's vectors would change; two equal ones may be compared."""
+        folder = self._folder
+        parts = [NUMERICS, self._weights.fingerprint, self.precision, folder.pooling, folder.normalize]
+        parts += [folder.max_tokens, folder.prompts["query"], folder.prompts["document"]]
+        tokenizer = hashlib.sha256((folder.transformer / "tokenizer.json").read_bytes()).hexdigest()
+        return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]
+
+    @property
+    def chunk_tokens(self) -> int:
+        """Tokens of text that fit one document: max_tokens less the special tokens and the document prefix."""
+        prefix = self._folder.prompts["document"]
+        return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
+
+    def encode(self, texts: Sequence[str], *, role: Role | None = None) -> F32:
+        """(n, dim) float32, one row a text, of unit length where the model says so. role adds the model's prefix."""
+        rows = [pooled for pooled, _, _ in self._batches(texts, role, want_tokens=False)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.dim), np.float32)
+
+    def encode_tokens(self, texts: Sequence[str], *, role: Role | None = None) -> list[TokenVectors]:
+        """The last layer's token vectors of each text."""
+        return self.encode_all(texts, role=role)[1]
+
+    def encode_all(self, texts: Sequence[str], *, role: Role | None = None) -> tuple[F32, list[TokenVectors]]:
+        """`encode` and `encode_tokens` from one forward pass."""
+        rows, tokens = [np.zeros((0, self.dim), np.float32)], []
+        for pooled, states, batch in self._batches(texts, role, want_tokens=True):
+            rows.append(pooled)
+            for start, end in zip(batch.starts[:-1], batch.starts[1:], strict=True):
+                tokens.append(TokenVectors(batch.ids[start:end], states[start:end]))
+        return np.concatenate(rows), tokens
+
+    def token_spans(self, text: str) -> NDArray[np.int32]:
+        """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
+        return self._tokenizer.spans(text)
+
+    def close(self) -> None:
+        """Let go of the weights; the encoder cannot be used afterwards."""
+        self._native, self._loaded = None, dict[str, Loaded]()
+        self._weights.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _batches(
+        self, texts: Sequence[str], role: Role | None, *, want_tokens: bool
+    ) -> Iterator[tuple[F32, F32, Batch]]:
+        if not self._loaded:
+            raise EngineError(f"The encoder of {self.name} was closed.")
+        prefix = "" if role is None else self._folder.prompts[role]
+        ids = self._tokenizer.encode([prefix + text for text in texts] if prefix else texts)
+        for part in cut([len(x) for x in ids]):
+            batch = Batch.of(ids[part])
+            if self._native is not None:
+                pooled, states = self._native.run(batch, want_tokens=want_tokens)
+            else:
+                pooled, states = run_reference(self._plan, self._loaded, batch)
+            yield pooled, states, batch
+
+
+def _plan(folder: ModelFolder, shapes: dict[str, tuple[int, ...]]) -> Plan:
+    """Run the family's forward pass on symbolic values, then the folder's pooling and normalisation."""
+    graph = Graph(shapes)
+    tokens = FAMILIES[folder.model_type].forward(graph, folder.config)
+    pooled = pool(graph, tokens, folder.pooling)
+    if folder.normalize:
+        pooled = unit_length(graph, pooled)
+    return Plan(tuple(graph.ops), graph.count, tokens, pooled)

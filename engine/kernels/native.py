@@ -1,0 +1,294 @@
+"""Turns a plan into the compiled kernels' form and runs it: one call a batch, buffers shared by values that never meet."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.batch import Batch
+from engine.kernels.loader import Library, pointer
+from engine.plan import Plan, Rows, Value
+from engine.weights.int8 import GROUP, PANEL
+from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8
+
+F32 = NDArray[np.float32]
+
+# The enumerations of ink.h.
+EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT = range(8)
+ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3}
+POOLING_MODES = {"mean": 0, "cls": 1}
+QUERY_BLOCK = 24  # of ops.h
+ALIGNMENT_BYTES = 64
+
+
+class InkOp(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("kind", "a", "b", "out", "out2", "k", "n", "mode", "heads", "texts")),
+        ("f0", c_float),
+        ("pad", c_float),
+        *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
+    ]
+
+
+class InkRun(Structure):
+    _fields_ = [
+        ("ops", POINTER(InkOp)),
+        *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest")),
+        *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "buffers", "next", "done", "scratch")),
+        ("scratch_bytes", c_int64),
+    ]
+
+
+@dataclass
+class Buffer:
+    """Room for one intermediate matrix: bytes a row, what its rows are, and the steps that first and last touch it."""
+
+    row_bytes: int
+    rows: Rows
+    first: int
+    last: int
+
+
+class Pool:
+    """The worker threads of one cap; one job at a time."""
+
+    def __init__(self, found: Library, workers: int):
+        self.lock = threading.Lock()
+        self.workers = workers
+        self.handle = found.functions.ink_new_pool(workers)
+        if not self.handle:
+            raise MemoryError(f"the system gave no {workers} worker threads")
+
+
+@cache
+def pool(found: Library, workers: int) -> Pool:
+    """The process's pool for this many workers: Encoders with the same cap share it, idle workers sleep."""
+    return Pool(found, workers)
+
+
+def _align(size: int, to: int) -> int:
+    return -(-size // to) * to
+
+
+class Compiler:
+    """Collects the kernels' operations while the plan's steps describe themselves."""
+
+    def __init__(self, weights: dict[str, Loaded]):
+        self.weights = weights
+        self.ops: list[InkOp] = []
+        self.buffers: list[Buffer] = []
+        self.kept: list[NDArray[Any]] = []  # arrays whose addresses the operations hold
+        self.places: dict[int, int] = {}  # value index -> buffer
+        self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its int16 codes and row scales
+
+    def embedding(self, out: Value, word: str, position: str | None, token_type: str | None) -> None:
+        op = InkOp(kind=EMBED, out=self._new(out), n=out.width)
+        for slot, name in enumerate((word, position, token_type)):
+            if name is None:
+                continue
+            table = self.weights[name]
+            if isinstance(table, TableI8):
+                setattr(op, f"w{slot}", self._keep(table.codes))
+                setattr(op, f"w{slot + 3}", self._keep(table.scales))
+            elif isinstance(table, TableF32):
+                setattr(op, f"w{slot}", self._keep(table.values))
+        self._add(op, out)
+
+    def layer_norm(self, x: Value, residual: Value | None, out: Value, name: str, eps: float) -> None:
+        weight, bias = (self._keep(self.weights[f"{name}.{part}"].dense()) for part in ("weight", "bias"))
+        second = -1 if residual is None else self._use(residual)
+        op = InkOp(kind=LAYERNORM, a=self._use(x), b=second, out=self._new(out), k=x.width, f0=eps, w0=weight, w1=bias)
+        self._add(op, out)
+
+    def linear(self, x: Value, out: Value, name: str, bias: bool, activation: str | None) -> None:
+        weight = self.weights[f"{name}.weight"]
+        op = InkOp(kind=LINEAR, k=x.width, n=out.width, b=-1, mode=ACTIVATION_MODES[activation])
+        if bias:
+            values = self.weights[f"{name}.bias"].dense()
+            padded = np.zeros(_align(out.width, PANEL), np.float32)
+            padded[: out.width] = values
+            op.w1 = self._keep(padded)
+        if isinstance(weight, LinearI8):
+            op.kind, op.w0, op.w2 = LINEAR_I8, self._keep(weight.panels), self._keep(weight.scales)
+            op.a, op.b = self._round(x)
+        elif isinstance(weight, LinearF32):
+            op.a, op.w0 = self._use(x), self._keep(weight.panels)
+        op.out = self._new(out)
+        self._add(op, out)
+
+    def attention(self, qkv: Value, out: Value, heads: int, scale: float) -> None:
+        op = InkOp(kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, heads=heads, f0=scale)
+        self._add(op, out)
+
+    def pool(self, x: Value, out: Value, mode: str) -> None:
+        self._add(InkOp(kind=POOL, a=self._use(x), out=self._new(out), k=x.width, mode=POOLING_MODES[mode]), out)
+
+    def unit_length(self, x: Value, out: Value) -> None:
+        self._add(InkOp(kind=UNIT, a=self._use(x), b=-1, out=self._new(out), k=x.width), out)
+
+    def _round(self, x: Value) -> tuple[int, int]:
+        """int16 codes of a value, made once however many layers read them."""
+        if x.index not in self.rounded:
+            codes = self._room(_align(x.width, GROUP) * 2, x.rows)
+            scales = self._room(4, x.rows)
+            op = InkOp(kind=QUANTIZE, a=self._use(x), b=-1, out=codes, out2=scales, k=x.width)
+            self._add(op, x)
+            self.rounded[x.index] = codes, scales
+        codes, scales = self.rounded[x.index]
+        self.buffers[codes].last = self.buffers[scales].last = len(self.ops)
+        return codes, scales
+
+    def _room(self, row_bytes: int, rows: Rows) -> int:
+        self.buffers.append(Buffer(row_bytes, rows, len(self.ops), len(self.ops)))
+        return len(self.buffers) - 1
+
+    def _new(self, value: Value) -> int:
+        self.places[value.index] = self._room(_align(value.width, PANEL) * 4, value.rows)
+        return self.places[value.index]
+
+    def _use(self, value: Value) -> int:
+        place = self.places[value.index]
+        self.buffers[place].last = len(self.ops)
+        return place
+
+    def _keep(self, array: NDArray[Any]) -> int:
+        held = np.ascontiguousarray(array)
+        self.kept.append(held)
+        return held.ctypes.data
+
+    def _add(self, op: InkOp, out: Value) -> None:
+        # A pool reads token rows, whatever its result's rows are.
+        op.texts = int(out.rows == "texts" and op.kind != POOL)
+        self.ops.append(op)
+
+
+class NativePlan:
+    """A plan ready to run on the compiled kernels; thread-safe, one run at a time."""
+
+    def __init__(self, plan: Plan, weights: dict[str, Loaded], found: Library, workers: int):
+        compiler = Compiler(weights)
+        for step in plan.ops:
+            step.compile(compiler)
+        self._library = found
+        self._pool = pool(found, workers)
+        self._tokens, self._pooled = plan.tokens, plan.pooled
+        self._kept = compiler.kept
+        self._ops = (InkOp * len(compiler.ops))(*compiler.ops)
+        self._places = compiler.places
+        end = len(compiler.ops)
+        for value in (plan.tokens, plan.pooled):
+            compiler.buffers[compiler.places[value.index]].last = end
+        self._slots, self._slot_of = _share(compiler.buffers)
+        attention = [op for op in compiler.ops if op.kind == ATTENTION]
+        self._head_dim = max((op.n // op.heads for op in attention), default=0)
+        self._arena = np.empty(0, np.uint8)
+
+    def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32 | None]:
+        """One batch, at least one text, none of them empty.
+
+        Returns pooled (texts, dim) float32 and, when wanted, tokens (tokens, hidden) float32; both are copies.
+        """
+        with self._pool.lock:
+            longest = int(np.diff(batch.starts).max())
+            addresses = self._lay_out(batch, longest)
+            counters = np.zeros(2 * len(self._ops), np.int32)
+            run = InkRun(
+                ops=self._ops, op_count=len(self._ops), tokens=batch.tokens, texts=batch.texts, longest=longest,
+                ids=batch.ids.ctypes.data, positions=batch.positions.ctypes.data, types=batch.types.ctypes.data,
+                starts=batch.starts.ctypes.data, buffers=addresses.ctypes.data, next=counters.ctypes.data,
+                done=counters.ctypes.data + 4 * len(self._ops), scratch=int(addresses[-1]),
+                scratch_bytes=self._scratch_bytes(longest),
+            )  # fmt: skip
+            self._library.call("run_plan", self._pool.handle, ctypes.addressof(run))
+            pooled = self._read(self._pooled, addresses, batch.texts)
+            return pooled, self._read(self._tokens, addresses, batch.tokens) if want_tokens else None
+
+    def _lay_out(self, batch: Batch, longest: int) -> NDArray[np.int64]:
+        """Addresses of every buffer in the arena, and of the scratch behind them as the last entry."""
+        count = {"tokens": batch.tokens, "texts": batch.texts}
+        offsets, position = [], 0
+        for row_bytes, rows in self._slots:
+            offsets.append(position)
+            position += _align(row_bytes * count[rows], ALIGNMENT_BYTES)
+        size = position + self._scratch_bytes(longest) * self._pool.workers + ALIGNMENT_BYTES
+        if self._arena.nbytes < size:
+            self._arena = np.empty(size, np.uint8)
+        base = _align(self._arena.ctypes.data, ALIGNMENT_BYTES)
+        return np.array([*(base + offsets[slot] for slot in self._slot_of), base + position], np.int64)
+
+    def _scratch_bytes(self, longest: int) -> int:
+        """What attention needs for the longest text: key panels, a block of scores, padded values, a block of results."""
+        wide, dim = _align(longest, PANEL), _align(self._head_dim, PANEL)
+        floats = wide * self._head_dim + QUERY_BLOCK * wide + longest * dim + QUERY_BLOCK * dim
+        return _align(floats * 4, ALIGNMENT_BYTES)
+
+    def _read(self, value: Value, addresses: NDArray[np.int64], rows: int) -> F32:
+        width = _align(value.width, PANEL)
+        memory = (c_float * (rows * width)).from_address(int(addresses[self._places[value.index]]))
+        return np.frombuffer(memory, np.float32).reshape(rows, width)[:, : value.width].copy()
+
+
+def _share(buffers: list[Buffer]) -> tuple[list[tuple[int, Rows]], list[int]]:
+    """Give buffers whose lives never overlap the same slot: slots as (bytes a row, rows), and each buffer's slot."""
+    slots: list[tuple[int, Rows]] = []
+    free_at: list[int] = []  # the last step that touches the slot's present tenant
+    slot_of = []
+    for buffer in buffers:
+        fitting = [i for i, end in enumerate(free_at) if end < buffer.first and slots[i][1] == buffer.rows]
+        if fitting:
+            best = min(fitting, key=lambda i: abs(slots[i][0] - buffer.row_bytes))
+            slots[best] = max(slots[best][0], buffer.row_bytes), buffer.rows
+            free_at[best] = buffer.last
+        else:
+            best = len(slots)
+            slots.append((buffer.row_bytes, buffer.rows))
+            free_at.append(buffer.last)
+        slot_of.append(best)
+    return slots, slot_of
+
+
+def scan_int8(found: Library, codes: NDArray[np.int8], scales: F32, query: F32) -> F32:
+    """See reference.scan_int8."""
+    out = np.empty(codes.shape[0], np.float32)
+    arrays = _contiguous((codes, np.int8), (scales, np.float32), (query, np.float32))
+    _address_call(found, "scan_int8", *arrays, out, codes.shape[0], codes.shape[1])
+    return out
+
+
+def pack_sign_bits(found: Library, vectors: F32) -> NDArray[np.uint8]:
+    """See reference.pack_sign_bits."""
+    (x,) = _contiguous((vectors, np.float32))
+    out = np.empty((x.shape[0], x.shape[1] // 8), np.uint8)
+    _address_call(found, "pack_bits", x, out, x.shape[0], x.shape[1])
+    return out
+
+
+def maxsim_bits_argmax(
+    found: Library, query: F32, bits: NDArray[np.uint8], starts: NDArray[np.int64]
+) -> tuple[F32, NDArray[np.int32]]:
+    """See reference.maxsim_bits_argmax."""
+    q, bits, starts = _contiguous((query, np.float32), (bits, np.uint8), (starts, np.int64))
+    (count, dim), candidates = q.shape, starts.shape[0] - 1
+    depth = _align(dim, GROUP)
+    best, where = np.empty((candidates, count), np.float32), np.empty((candidates, count), np.int32)
+    scratch = np.empty(4 * (count + count * PANEL + depth // GROUP * PANEL) + 2 * count * depth + depth * PANEL, np.uint8)
+    _address_call(found, "maxsim", q, count, dim, bits, starts, candidates, best, where, scratch)
+    return best, where
+
+
+def _contiguous(*pairs: tuple[NDArray[Any], Any]) -> list[NDArray[Any]]:
+    return [np.ascontiguousarray(array, dtype) for array, dtype in pairs]
+
+
+def _address_call(found: Library, name: str, *arguments: Any) -> None:
+    kinds = getattr(found.functions, f"ink_{name}").argtypes[1:]
+    found.call(
+        name, *(pointer(a, k) if isinstance(a, np.ndarray) else a for a, k in zip(arguments, kinds, strict=True))
+    )

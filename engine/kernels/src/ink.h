@@ -1,0 +1,79 @@
+/* The one interface between Python (ctypes) and the kernels, and between dispatch and each instruction set's body.
+ *
+ * Every matrix is row-major float32 unless a field says otherwise. A batch is ragged: all texts' tokens back to back in
+ * (tokens, width) matrices, text t owning rows starts[t] .. starts[t + 1]. No kernel lets a row depend on its neighbours
+ * or on the number of workers: sums run over the inner dimension in one fixed order, whatever tile a row falls in. */
+#ifndef INK_H
+#define INK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define INK_PANEL 16 /* output channels side by side in a packed weight */
+#define INK_GROUP 64 /* inputs that share an int8 scale */
+
+enum ink_op_kind {
+    INK_EMBED,     /* out = table0[ids] + table1[positions] + table2[types] */
+    INK_LAYERNORM, /* out = norm(a + b) * w0 + w1 */
+    INK_QUANTIZE,  /* out (int16, padded to n) and out2 (scale a row) = a */
+    INK_LINEAR,    /* out = act(a * w0 panels + w1) */
+    INK_LINEAR_I8, /* out = act(a (int16) * w0 (int8 panels) with w2 group scales, b row scales, + w1) */
+    INK_ATTENTION, /* out = softmax(q k^T * f0) v per text and head; a = q, k, v side by side */
+    INK_POOL,      /* out (texts) = mean or first row of a (tokens) */
+    INK_UNIT,      /* out = a / |a| */
+};
+
+enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU };
+
+/* Fields by op: k inputs, n outputs (widths in elements). Buffers are indices into ink_run.buffers; -1 is none. */
+typedef struct {
+    int32_t kind;
+    int32_t a, b, out, out2;
+    int32_t k, n;
+    int32_t mode;  /* activation, or pooling mode (0 mean, 1 first) */
+    int32_t heads; /* attention */
+    int32_t texts; /* 1: rows are the batch's texts, 0: its tokens */
+    float f0;
+    float pad;
+    const void *w0, *w1, *w2, *w3, *w4, *w5;
+} ink_op;
+
+/* One call: a plan over one batch. next and done hold one counter an op, zeroed by the caller. */
+typedef struct {
+    const ink_op *ops;
+    int32_t op_count;
+    int32_t tokens, texts;
+    int32_t longest; /* tokens of the longest text */
+    const int32_t *ids, *positions, *types;
+    const int64_t *starts;
+    void *const *buffers;
+    int32_t *next, *done; /* atomics */
+    void *scratch;        /* scratch_bytes for each worker */
+    int64_t scratch_bytes;
+} ink_run;
+
+/* The functions of one instruction set. */
+typedef struct {
+    const char *name;
+    int32_t (*tiles)(const ink_op *, const ink_run *);
+    void (*tile)(const ink_op *, const ink_run *, int32_t index, void *scratch);
+    void (*scan_int8)(const int8_t *codes, const float *scales, const float *query, float *out, int64_t n, int32_t dim);
+    void (*maxsim)(const float *query, int32_t q, int32_t dim, const uint8_t *bits, const int64_t *starts, int64_t count,
+                   float *best, int32_t *where, void *scratch);
+    void (*pack_bits)(const float *x, uint8_t *out, int64_t rows, int32_t dim);
+    void (*gemm)(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n);
+    void (*gemm_i8)(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
+                    int32_t m, int32_t k, int32_t n);
+    void (*act)(float *x, int64_t n, int32_t mode);
+} ink_isa;
+
+/* Bytes of scratch that a worker needs for this run. */
+int64_t ink_scratch_bytes(int32_t widest, int32_t longest, int32_t head_dim);
+
+#if defined(__GNUC__)
+#define INK_INLINE static inline __attribute__((always_inline))
+#else
+#define INK_INLINE static inline
+#endif
+
+#endif

@@ -1,0 +1,198 @@
+/* The operations of a plan: how many independent tiles an operation falls into, and the work of one tile. Any worker may
+ * take any tile; a tile writes only its own part of the output. */
+#ifndef INK_OPS_H
+#define INK_OPS_H
+
+#include "gemm.h"
+#include "rows.h"
+
+#define ROWS_A_TILE 16   /* rows of one work item of a row-wise operation */
+#define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
+#define QUERY_BLOCK 24   /* queries whose scores are held at once in attention; a multiple of every MR but NEON's */
+
+INK_INLINE int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
+INK_INLINE int32_t blocks(int32_t n, int32_t size) { return (n + size - 1) / size; }
+INK_INLINE int64_t stride_of(int32_t width) { return round_up(width, INK_PANEL); }
+INK_INLINE float *buffer(const ink_run *run, int32_t index) { return index < 0 ? NULL : (float *)run->buffers[index]; }
+INK_INLINE int32_t rows_of(const ink_op *op, const ink_run *run) { return op->texts ? run->texts : run->tokens; }
+
+/* Few rows get small row blocks and so more work items: one short text must still occupy every worker. */
+INK_INLINE int32_t row_block(int32_t rows) { return rows < ROW_BLOCK ? round_up(rows, MR) : ROW_BLOCK; }
+
+static int32_t op_tiles(const ink_op *op, const ink_run *run) {
+    int32_t rows = rows_of(op, run);
+    switch (op->kind) {
+    case INK_LINEAR:
+    case INK_LINEAR_I8:
+        return rows ? blocks(rows, row_block(rows)) * blocks(blocks(op->n, INK_PANEL), PANELS_A_TILE) : 0;
+    case INK_ATTENTION:
+        return run->texts * op->heads;
+    case INK_POOL:
+        return run->texts;
+    default:
+        return blocks(rows, ROWS_A_TILE);
+    }
+}
+
+static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
+    int32_t rows = rows_of(op, run), size = row_block(rows), row_blocks = blocks(rows, size);
+    int32_t r = index % row_blocks * size, p = index / row_blocks * PANELS_A_TILE;
+    int32_t panels = blocks(op->n, INK_PANEL), count = panels - p < PANELS_A_TILE ? panels - p : PANELS_A_TILE;
+    int32_t height = rows - r < size ? rows - r : size;
+    int64_t ldc = stride_of(op->n);
+    float *c = buffer(run, op->out) + r * ldc + (int64_t)p * INK_PANEL;
+    if (op->kind == INK_LINEAR) {
+        int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
+        f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
+                  op->k, c, ldc);
+    } else {
+        int32_t k = round_up(op->k, INK_GROUP);
+        const int16_t *a = (const int16_t *)run->buffers[op->a] + (int64_t)r * k;
+        i8_block(height, count, a, k, (const int8_t *)op->w0 + (int64_t)p * k * INK_PANEL,
+                 (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL, k, buffer(run, op->b) + r, c, ldc);
+    }
+    const float *bias = op->w1 ? (const float *)op->w1 + (int64_t)p * INK_PANEL : NULL;
+    bias_activate(c, ldc, height, count * INK_PANEL, bias, op->mode);
+}
+
+/* out (+)= one table row; a table is float32 rows, or int8 rows with a scale each. */
+INK_INLINE void add_table_row(const void *table, const float *scales, int32_t row, int32_t n, float *out, int first) {
+    int32_t whole = n - n % VW;
+    if (!scales) {
+        const float *x = (const float *)table + (int64_t)row * n;
+        for (int32_t j = 0; j < whole; j += VW)
+            vf_store(out + j, first ? vf_load(x + j) : vf_add(vf_load(out + j), vf_load(x + j)));
+        for (int32_t j = whole; j < n; j++) out[j] = first ? x[j] : out[j] + x[j];
+        return;
+    }
+    const int8_t *x = (const int8_t *)table + (int64_t)row * n;
+    vf s = vf_set1(scales[row]);
+    for (int32_t j = 0; j < whole; j += VW) {
+        vf value = vf_mul(vf_from_i8(x + j), s);
+        vf_store(out + j, first ? value : vf_add(vf_load(out + j), value));
+    }
+    for (int32_t j = whole; j < n; j++) {
+        float value = (float)x[j] * scales[row];
+        out[j] = first ? value : out[j] + value;
+    }
+}
+
+static void embed_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
+    int64_t ld = stride_of(op->n);
+    for (int32_t t = start; t < stop; t++) {
+        float *out = buffer(run, op->out) + t * ld;
+        add_table_row(op->w0, (const float *)op->w3, run->ids[t], op->n, out, 1);
+        if (op->w1) add_table_row(op->w1, (const float *)op->w4, run->positions[t], op->n, out, 0);
+        if (op->w2) add_table_row(op->w2, (const float *)op->w5, run->types[t], op->n, out, 0);
+    }
+}
+
+static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
+    int64_t ld = stride_of(op->k);
+    const float *a = buffer(run, op->a), *b = buffer(run, op->b);
+    if (op->kind == INK_QUANTIZE) {
+        int32_t depth = round_up(op->k, INK_GROUP);
+        int16_t *codes = (int16_t *)run->buffers[op->out];
+        float *scales = buffer(run, op->out2);
+        for (int32_t r = start; r < stop; r++) scales[r] = quantize_row(a + r * ld, codes + (int64_t)r * depth, op->k, depth);
+        return;
+    }
+    float *out = buffer(run, op->out);
+    for (int32_t r = start; r < stop; r++) {
+        if (op->kind == INK_LAYERNORM)
+            layer_norm_row(a + r * ld, b ? b + r * ld : NULL, out + r * ld, (const float *)op->w0, (const float *)op->w1,
+                           op->k, op->f0);
+        else
+            unit_row(a + r * ld, out + r * ld, op->k);
+    }
+}
+
+/* Column sums in token order, then one division: (texts) mean or first row. */
+static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
+    int64_t ld = stride_of(op->k), start = run->starts[text], count = run->starts[text + 1] - start;
+    const float *x = buffer(run, op->a) + start * ld;
+    float *out = buffer(run, op->out) + text * ld;
+    memcpy(out, x, (size_t)op->k * sizeof(float));
+    if (op->mode == 1) return;
+    int32_t whole = op->k - op->k % VW;
+    for (int64_t t = 1; t < count; t++) {
+        for (int32_t j = 0; j < whole; j += VW) vf_store(out + j, vf_add(vf_load(out + j), vf_load(x + t * ld + j)));
+        for (int32_t j = whole; j < op->k; j++) out[j] += x[t * ld + j];
+    }
+    for (int32_t j = 0; j < op->k; j++) out[j] /= (float)count;
+}
+
+/* Scores to weights, in place: e^(scale * (s - max)) over len entries; what pads to whole vectors becomes 0.
+ * Returns 1 / sum, which the caller applies to the weighted values. */
+static float softmax_row(float *s, int32_t len, float scale) {
+    int32_t padded = round_up(len, VW);
+    for (int32_t j = len; j < padded; j++) s[j] = s[0];
+    vf top = vf_load(s);
+    for (int32_t j = VW; j < padded; j += VW) top = vf_max(top, vf_load(s + j));
+    vf shift = vf_set1(-vf_largest(top) * scale), factor = vf_set1(scale), sum = vf_set1(0.0f);
+    for (int32_t j = 0; j < padded; j += VW) {
+        vf e = vf_exp(vf_fma(vf_load(s + j), factor, shift));
+        vf_store(s + j, e);
+        if (j + VW <= len) sum = vf_add(sum, e);
+    }
+    int32_t rest = len % VW;
+    if (rest) sum = vf_add(sum, vf_load_n(s + len - rest, rest));
+    return 1.0f / vf_sum(sum);
+}
+
+/* One head of one text. Keys are laid into panels once; then a block of queries at a time goes through
+ * scores, softmax and weighted values, so the score matrix never exists. */
+static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
+    int32_t text = index / op->heads, head = index % op->heads, d = op->n / op->heads;
+    int64_t start = run->starts[text], ld = stride_of(op->k), ldo = stride_of(op->n);
+    int32_t len = (int32_t)(run->starts[text + 1] - start), panels = blocks(len, INK_PANEL);
+    int32_t wide = panels * INK_PANEL, d_panels = blocks(d, INK_PANEL), d_wide = d_panels * INK_PANEL;
+    const float *q = buffer(run, op->a) + start * ld + (int64_t)head * d, *k = q + op->n, *v = k + op->n;
+    float *keys = scratch, *scores = keys + (int64_t)wide * d, *values = scores + (int64_t)QUERY_BLOCK * wide;
+    float *mixed = values + (int64_t)len * d_wide;
+    for (int32_t j = 0; j < wide; j++) {
+        float *column = keys + (int64_t)(j / INK_PANEL) * d * INK_PANEL + j % INK_PANEL;
+        for (int32_t i = 0; i < d; i++) column[(int64_t)i * INK_PANEL] = j < len ? k[j * ld + i] : 0.0f;
+    }
+    if (d_wide != d)
+        for (int32_t j = 0; j < len; j++) {
+            memcpy(values + (int64_t)j * d_wide, v + j * ld, (size_t)d * sizeof(float));
+            memset(values + (int64_t)j * d_wide + d, 0, (size_t)(d_wide - d) * sizeof(float));
+        }
+    for (int32_t r = 0; r < len; r += QUERY_BLOCK) {
+        int32_t count = len - r < QUERY_BLOCK ? len - r : QUERY_BLOCK;
+        f32_block(count, panels, q + r * ld, ld, keys, INK_PANEL, (int64_t)d * INK_PANEL, d, scores, wide);
+        float inverse[QUERY_BLOCK];
+        for (int32_t i = 0; i < count; i++) inverse[i] = softmax_row(scores + (int64_t)i * wide, len, op->f0);
+        f32_block(count, d_panels, scores, wide, d_wide == d ? v : values, d_wide == d ? ld : d_wide, INK_PANEL, len, mixed,
+                  d_wide);
+        for (int32_t i = 0; i < count; i++) {
+            float *out = buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d;
+            for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];
+        }
+    }
+}
+
+static void op_tile(const ink_op *op, const ink_run *run, int32_t index, void *scratch) {
+    int32_t rows = rows_of(op, run), start = index * ROWS_A_TILE;
+    int32_t stop = rows - start < ROWS_A_TILE ? rows : start + ROWS_A_TILE;
+    switch (op->kind) {
+    case INK_LINEAR:
+    case INK_LINEAR_I8:
+        linear_tile(op, run, index);
+        break;
+    case INK_ATTENTION:
+        attention_tile(op, run, index, (float *)scratch);
+        break;
+    case INK_POOL:
+        pool_tile(op, run, index);
+        break;
+    case INK_EMBED:
+        embed_tile(op, run, start, stop);
+        break;
+    default:
+        rows_tile(op, run, start, stop);
+    }
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* Work on single rows: exponentials, activations, normalisation, rounding to int16. Nothing here calls libm, whose
+ * results differ from system to system. */
+#ifndef INK_ROWS_H
+#define INK_ROWS_H
+
+#include "simd.h"
+
+/* e^x by x = n ln 2 + r, |r| <= ln 2 / 2, a degree-7 polynomial for e^r (Taylor; the remainder, 5e-9, is far below
+ * float32's rounding) and n put into the exponent. Relative error below 3e-7 on -87.3 .. 88; below that it stays at e^-87.3,
+ * which a softmax cannot tell from 0. */
+INK_INLINE vf vf_exp(vf x) {
+    x = vf_max(vf_set1(-87.3f), x);
+    x = vf_min(vf_set1(88.0f), x);
+    vi n = vi_from_vf(vf_mul(x, vf_set1(1.44269504088896341f)));
+    vf whole = vf_from_vi(n);
+    vf r = vf_fma(whole, vf_set1(-0.693359375f), x);
+    r = vf_fma(whole, vf_set1(2.12194440054690583e-4f), r);
+    vf p = vf_set1(1.0f / 5040.0f);
+    p = vf_fma(p, r, vf_set1(1.0f / 720.0f));
+    p = vf_fma(p, r, vf_set1(1.0f / 120.0f));
+    p = vf_fma(p, r, vf_set1(1.0f / 24.0f));
+    p = vf_fma(p, r, vf_set1(1.0f / 6.0f));
+    p = vf_fma(p, r, vf_set1(0.5f));
+    p = vf_fma(p, r, vf_set1(1.0f));
+    p = vf_fma(p, r, vf_set1(1.0f));
+    return vf_mul(p, vf_exponent(n));
+}
+
+/* erf by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: absolute error below 1.5e-7 (plus rounding). */
+INK_INLINE vf vf_erf(vf x) {
+    vf size = vf_abs(x);
+    vf t = vf_div(vf_set1(1.0f), vf_fma(size, vf_set1(0.3275911f), vf_set1(1.0f)));
+    vf p = vf_set1(1.061405429f);
+    p = vf_fma(p, t, vf_set1(-1.453152027f));
+    p = vf_fma(p, t, vf_set1(1.421413741f));
+    p = vf_fma(p, t, vf_set1(-0.284496736f));
+    p = vf_fma(p, t, vf_set1(0.254829592f));
+    vf tail = vf_exp(vf_mul(vf_mul(size, size), vf_set1(-1.0f)));
+    vf value = vf_sub(vf_set1(1.0f), vf_mul(vf_mul(p, t), tail));
+    return vf_copysign(value, x);
+}
+
+INK_INLINE vf vf_tanh(vf x) {
+    vf e = vf_exp(vf_mul(vf_abs(x), vf_set1(2.0f)));
+    return vf_copysign(vf_sub(vf_set1(1.0f), vf_div(vf_set1(2.0f), vf_add(e, vf_set1(1.0f)))), x);
+}
+
+INK_INLINE vf vf_activate(vf x, int mode) {
+    if (mode == INK_GELU) {
+        vf half = vf_mul(x, vf_set1(0.5f));
+        return vf_fma(half, vf_erf(vf_mul(x, vf_set1(0.70710678118654752f))), half);
+    }
+    if (mode == INK_GELU_TANH) {
+        vf half = vf_mul(x, vf_set1(0.5f));
+        vf inner = vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0.7978845608f * 0.044715f), vf_set1(0.7978845608f)));
+        return vf_fma(half, vf_tanh(inner), half);
+    }
+    return mode == INK_RELU ? vf_max(vf_set1(0.0f), x) : x;
+}
+
+/* c (rows, columns) = act(c + bias); columns a multiple of 16, bias as long or NULL. */
+static void bias_activate(float *c, int64_t ldc, int32_t rows, int32_t columns, const float *bias, int mode) {
+    if (!bias && mode == INK_NONE) return;
+    for (int32_t r = 0; r < rows; r++) {
+        float *row = c + r * ldc;
+#define EACH(EXPRESSION)                                                                                               \
+    for (int32_t j = 0; j < columns; j += VW) {                                                                        \
+        vf x = bias ? vf_add(vf_load(row + j), vf_load(bias + j)) : vf_load(row + j);                                  \
+        vf_store(row + j, EXPRESSION);                                                                                 \
+    }
+        if (mode == INK_GELU) {
+            EACH(vf_activate(x, INK_GELU))
+        } else if (mode == INK_GELU_TANH) {
+            EACH(vf_activate(x, INK_GELU_TANH))
+        } else if (mode == INK_RELU) {
+            EACH(vf_activate(x, INK_RELU))
+        } else {
+            EACH(x)
+        }
+#undef EACH
+    }
+}
+
+/* The processor's correctly rounded square root. */
+INK_INLINE float ink_sqrt(float x) {
+#if defined(__aarch64__)
+    return vgetq_lane_f32(vsqrtq_f32(vdupq_n_f32(x)), 0);
+#else
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));
+#endif
+}
+
+/* out = (a + b - mean) / sqrt(variance + eps) * weight + bias over n elements; b may be NULL. Two passes, float32. */
+static void layer_norm_row(const float *a, const float *b, float *out, const float *weight, const float *bias,
+                           int32_t n, float eps) {
+    int32_t whole = n - n % VW, rest = n % VW;
+    vf sum = vf_set1(0.0f);
+    for (int32_t j = 0; j < whole; j += VW) {
+        vf x = b ? vf_add(vf_load(a + j), vf_load(b + j)) : vf_load(a + j);
+        vf_store(out + j, x);
+        sum = vf_add(sum, x);
+    }
+    if (rest) {
+        vf x = vf_load_n(a + whole, rest);
+        if (b) x = vf_add(x, vf_load_n(b + whole, rest));
+        vf_store_n(out + whole, x, rest);
+        sum = vf_add(sum, x);
+    }
+    float mean = vf_sum(sum) / (float)n;
+    vf shift = vf_set1(-mean), squares = vf_set1(0.0f);
+    for (int32_t j = 0; j < whole; j += VW) {
+        vf x = vf_add(vf_load(out + j), shift);
+        vf_store(out + j, x);
+        squares = vf_fma(x, x, squares);
+    }
+    for (int32_t j = whole; j < n; j++) out[j] -= mean;
+    if (rest) {
+        vf x = vf_load_n(out + whole, rest);
+        squares = vf_fma(x, x, squares);
+    }
+    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(squares) / (float)n + eps));
+    for (int32_t j = 0; j < whole; j += VW)
+        vf_store(out + j, vf_fma(vf_mul(vf_load(out + j), scale), vf_load(weight + j), vf_load(bias + j)));
+    if (rest) {
+        vf x = vf_mul(vf_load_n(out + whole, rest), scale);
+        vf_store_n(out + whole, vf_fma(x, vf_load_n(weight + whole, rest), vf_load_n(bias + whole, rest)), rest);
+    }
+}
+
+/* out = a / max(|a|, 1e-12). */
+static void unit_row(const float *a, float *out, int32_t n) {
+    int32_t whole = n - n % VW, rest = n % VW;
+    vf squares = vf_set1(0.0f);
+    for (int32_t j = 0; j < whole; j += VW) squares = vf_fma(vf_load(a + j), vf_load(a + j), squares);
+    if (rest) squares = vf_fma(vf_load_n(a + whole, rest), vf_load_n(a + whole, rest), squares);
+    float length = ink_sqrt(vf_sum(squares));
+    vf divisor = vf_set1(length > 1e-12f ? length : 1e-12f);
+    for (int32_t j = 0; j < whole; j += VW) vf_store(out + j, vf_div(vf_load(a + j), divisor));
+    if (rest) vf_store_n(out + whole, vf_div(vf_load_n(a + whole, rest), divisor), rest);
+}
+
+/* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / 32767. */
+static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth) {
+    int32_t whole = n - n % VW, rest = n % VW;
+    vf top = vf_set1(0.0f);
+    for (int32_t j = 0; j < whole; j += VW) top = vf_max(top, vf_abs(vf_load(a + j)));
+    if (rest) top = vf_max(top, vf_abs(vf_load_n(a + whole, rest)));
+    float largest = vf_largest(top);
+    vf inverse = vf_set1(largest > 0.0f ? 32767.0f / largest : 0.0f);
+    int32_t lanes[VW];
+    for (int32_t j = 0; j < whole; j += VW) {
+        vi_store(lanes, vi_from_vf(vf_mul(vf_load(a + j), inverse)));
+        for (int i = 0; i < VW; i++) out[j + i] = (int16_t)lanes[i];
+    }
+    if (rest) {
+        vi_store(lanes, vi_from_vf(vf_mul(vf_load_n(a + whole, rest), inverse)));
+        for (int i = 0; i < rest; i++) out[whole + i] = (int16_t)lanes[i];
+    }
+    if (depth > n) memset(out + n, 0, (size_t)(depth - n) * sizeof(int16_t));
+    return largest / 32767.0f;
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* The vector vocabulary of one instruction set: VW float lanes a register, NV registers a panel of 16 channels, and
+ * tiles of MR rows by NP panels that fit its register file. Selected by the INK_ISA_* macro of the translation unit. */
+#ifndef INK_SIMD_H
+#define INK_SIMD_H
+
+#include "ink.h"
+#include <string.h>
+
+#if defined(INK_ISA_AVX512) || defined(INK_ISA_AVX512VNNI)
+#include <immintrin.h>
+#define VW 16
+#define MR 12
+#define NP 2
+typedef __m512 vf;
+typedef __m512i vi;
+#define vf_load(p) _mm512_loadu_ps(p)
+#define vf_store(p, v) _mm512_storeu_ps(p, v)
+#define vf_set1(x) _mm512_set1_ps(x)
+#define vf_add(a, b) _mm512_add_ps(a, b)
+#define vf_sub(a, b) _mm512_sub_ps(a, b)
+#define vf_mul(a, b) _mm512_mul_ps(a, b)
+#define vf_div(a, b) _mm512_div_ps(a, b)
+#define vf_max(a, b) _mm512_max_ps(a, b)
+#define vf_min(a, b) _mm512_min_ps(a, b)
+#define vf_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define vf_from_vi(v) _mm512_cvtepi32_ps(v)
+#define vi_from_vf(v) _mm512_cvtps_epi32(v)
+#define vi_store(p, v) _mm512_storeu_si512((void *)(p), v)
+#define vi_set1(x) _mm512_set1_epi32(x)
+#define vi_add(a, b) _mm512_add_epi32(a, b)
+#define vf_exponent(n) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23))
+#define vf_abs(v) _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)))
+#define vf_copysign(a, s)                                                                                              \
+    _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(vf_abs(a)),                                                \
+                                        _mm512_and_si512(_mm512_castps_si512(s), _mm512_set1_epi32((int)0x80000000))))
+#define vf_from_i8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
+#define vi_widen(p) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(p)))
+#ifdef INK_ISA_AVX512VNNI
+#define INK_NAME avx512vnni
+#define vi_dot(acc, a, w) _mm512_dpwssd_epi32(acc, a, w)
+#else
+#define INK_NAME avx512
+#define vi_dot(acc, a, w) _mm512_add_epi32(acc, _mm512_madd_epi16(a, w))
+#endif
+
+#elif defined(INK_ISA_AVX2)
+#include <immintrin.h>
+#define INK_NAME avx2
+#define VW 8
+#define MR 6
+#define NP 1
+typedef __m256 vf;
+typedef __m256i vi;
+#define vf_load(p) _mm256_loadu_ps(p)
+#define vf_store(p, v) _mm256_storeu_ps(p, v)
+#define vf_set1(x) _mm256_set1_ps(x)
+#define vf_add(a, b) _mm256_add_ps(a, b)
+#define vf_sub(a, b) _mm256_sub_ps(a, b)
+#define vf_mul(a, b) _mm256_mul_ps(a, b)
+#define vf_div(a, b) _mm256_div_ps(a, b)
+#define vf_max(a, b) _mm256_max_ps(a, b)
+#define vf_min(a, b) _mm256_min_ps(a, b)
+#define vf_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define vf_from_vi(v) _mm256_cvtepi32_ps(v)
+#define vi_from_vf(v) _mm256_cvtps_epi32(v)
+#define vi_store(p, v) _mm256_storeu_si256((__m256i *)(p), v)
+#define vi_set1(x) _mm256_set1_epi32(x)
+#define vi_add(a, b) _mm256_add_epi32(a, b)
+#define vf_exponent(n) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23))
+#define vf_abs(v) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v)
+#define vf_copysign(a, s) _mm256_or_ps(vf_abs(a), _mm256_and_ps(s, _mm256_set1_ps(-0.0f)))
+#define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
+#define vi_widen(p) _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p)))
+#define vi_dot(acc, a, w) _mm256_add_epi32(acc, _mm256_madd_epi16(a, w))
+
+#elif defined(INK_ISA_NEON)
+#include <arm_neon.h>
+#define INK_NAME neon
+#define VW 4
+#define MR 5
+#define NP 1
+typedef float32x4_t vf;
+typedef int32x4_t vi;
+#define vf_load(p) vld1q_f32(p)
+#define vf_store(p, v) vst1q_f32(p, v)
+#define vf_set1(x) vdupq_n_f32(x)
+#define vf_add(a, b) vaddq_f32(a, b)
+#define vf_sub(a, b) vsubq_f32(a, b)
+#define vf_mul(a, b) vmulq_f32(a, b)
+#define vf_div(a, b) vdivq_f32(a, b)
+#define vf_max(a, b) vmaxq_f32(a, b)
+#define vf_min(a, b) vminq_f32(a, b)
+#define vf_fma(a, b, c) vfmaq_f32(c, a, b)
+#define vf_from_vi(v) vcvtq_f32_s32(v)
+#define vi_from_vf(v) vcvtnq_s32_f32(v)
+#define vi_store(p, v) vst1q_s32(p, v)
+#define vi_set1(x) vdupq_n_s32(x)
+#define vi_add(a, b) vaddq_s32(a, b)
+#define vf_exponent(n) vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23))
+#define vf_abs(v) vabsq_f32(v)
+#define vf_copysign(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
+INK_INLINE vf vf_from_i8(const int8_t *p) {
+    int32_t four;
+    memcpy(&four, p, 4);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+}
+INK_INLINE vi vi_widen(const int8_t *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
+INK_INLINE vi vi_dot(vi acc, vi a, vi w) {
+    int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(w);
+    int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y)), high = vmull_high_s16(x, y);
+    return vaddq_s32(acc, vpaddq_s32(low, high));
+}
+
+#else /* baseline x86-64: SSE2 only */
+#include <emmintrin.h>
+#define INK_NAME baseline
+#define VW 4
+#define MR 3
+#define NP 1
+typedef __m128 vf;
+typedef __m128i vi;
+#define vf_load(p) _mm_loadu_ps(p)
+#define vf_store(p, v) _mm_storeu_ps(p, v)
+#define vf_set1(x) _mm_set1_ps(x)
+#define vf_add(a, b) _mm_add_ps(a, b)
+#define vf_sub(a, b) _mm_sub_ps(a, b)
+#define vf_mul(a, b) _mm_mul_ps(a, b)
+#define vf_div(a, b) _mm_div_ps(a, b)
+#define vf_max(a, b) _mm_max_ps(a, b)
+#define vf_min(a, b) _mm_min_ps(a, b)
+#define vf_fma(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
+#define vf_from_vi(v) _mm_cvtepi32_ps(v)
+#define vi_from_vf(v) _mm_cvtps_epi32(v)
+#define vi_store(p, v) _mm_storeu_si128((__m128i *)(p), v)
+#define vi_set1(x) _mm_set1_epi32(x)
+#define vi_add(a, b) _mm_add_epi32(a, b)
+#define vf_exponent(n) _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23))
+#define vf_abs(v) _mm_andnot_ps(_mm_set1_ps(-0.0f), v)
+#define vf_copysign(a, s) _mm_or_ps(vf_abs(a), _mm_and_ps(s, _mm_set1_ps(-0.0f)))
+INK_INLINE vi vi_widen(const int8_t *p) {
+    __m128i x = _mm_loadl_epi64((const __m128i *)p);
+    return _mm_srai_epi16(_mm_unpacklo_epi8(x, x), 8);
+}
+INK_INLINE vf vf_from_i8(const int8_t *p) {
+    int32_t four;
+    memcpy(&four, p, 4);
+    __m128i x = _mm_cvtsi32_si128(four);
+    x = _mm_unpacklo_epi8(x, x);
+    return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(x, x), 24));
+}
+#define vi_dot(acc, a, w) _mm_add_epi32(acc, _mm_madd_epi16(a, w))
+#endif
+
+#define NV (INK_PANEL / VW)
+
+/* Two int16 activations as one 32-bit lane value. */
+INK_INLINE int32_t ink_pair(const int16_t *p) {
+    int32_t pair;
+    memcpy(&pair, p, 4);
+    return pair;
+}
+
+/* The first n < VW lanes of a row's tail, zeros behind: tails go through the same vector arithmetic as whole rows. */
+INK_INLINE vf vf_load_n(const float *p, int n) {
+    float lanes[VW] = {0};
+    memcpy(lanes, p, (size_t)n * sizeof(float));
+    return vf_load(lanes);
+}
+
+INK_INLINE void vf_store_n(float *p, vf v, int n) {
+    float lanes[VW];
+    vf_store(lanes, v);
+    memcpy(p, lanes, (size_t)n * sizeof(float));
+}
+
+/* Lane sums and maxima in one fixed order. */
+INK_INLINE float vf_sum(vf v) {
+    float lanes[VW];
+    vf_store(lanes, v);
+    for (int half = VW / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+INK_INLINE float vf_largest(vf v) {
+    float lanes[VW];
+    vf_store(lanes, v);
+    for (int i = 1; i < VW; i++) lanes[0] = lanes[i] > lanes[0] ? lanes[i] : lanes[0];
+    return lanes[0];
+}
+
+#endif

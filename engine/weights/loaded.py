@@ -1,0 +1,125 @@
+"""Parameters in the form that a plan runs on: float32 or int8, in the kernels' panel layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.weights.int8 import GROUP, PANEL
+
+F32 = NDArray[np.float32]
+
+# The int16 range that a row of activations is scaled to. 127 * 32767 * 64 inputs = 266e6 < 2^31: no overflow in a group.
+ACTIVATION_LIMIT = 32767
+
+
+class Loaded(Protocol):
+    """One parameter; each kind answers the questions that make sense for it."""
+
+    def dense(self) -> F32:
+        """The values of a vector, (width,) float32."""
+        ...
+
+    def rows(self, index: NDArray[np.int32]) -> F32:
+        """Rows of a table: (len(index), width) float32."""
+        ...
+
+    def product(self, x: F32) -> F32:
+        """x (rows, k) @ weight.T -> (rows, n) float32."""
+        ...
+
+
+class _Only:
+    """A parameter answers one question; the others are a programming error."""
+
+    def dense(self) -> F32:
+        raise TypeError(f"{type(self).__name__} is not a vector")
+
+    def rows(self, index: NDArray[np.int32]) -> F32:
+        raise TypeError(f"{type(self).__name__} is not a table")
+
+    def product(self, x: F32) -> F32:
+        raise TypeError(f"{type(self).__name__} is not a linear weight")
+
+
+@dataclass(frozen=True)
+class Vector(_Only):
+    """values: (width,) float32, contiguous."""
+
+    values: F32
+
+    def dense(self) -> F32:
+        return self.values
+
+
+@dataclass(frozen=True)
+class TableF32(_Only):
+    """values: (count, width) float32, contiguous."""
+
+    values: F32
+
+    def rows(self, index: NDArray[np.int32]) -> F32:
+        return self.values[index]
+
+
+@dataclass(frozen=True)
+class TableI8(_Only):
+    """codes: (count, width) int8, contiguous; scales: (count,) float32."""
+
+    codes: NDArray[np.int8]
+    scales: F32
+
+    def rows(self, index: NDArray[np.int32]) -> F32:
+        return self.codes[index].astype(np.float32) * self.scales[index][:, None]
+
+
+@dataclass(frozen=True)
+class LinearF32(_Only):
+    """panels: (ceil(n / 16), k, 16) float32, contiguous; n outputs."""
+
+    panels: F32
+    outputs: int
+
+    def product(self, x: F32) -> F32:
+        weight = self.panels.transpose(1, 0, 2).reshape(self.panels.shape[1], -1)[:, : self.outputs]
+        return x @ weight
+
+
+@dataclass(frozen=True)
+class LinearI8(_Only):
+    """panels: (ceil(n / 16), padded k / 2, 16, 2) int8; scales: (ceil(n / 16), padded k / 64, 16) float32; n outputs, k inputs."""
+
+    panels: NDArray[np.int8]
+    scales: F32
+    outputs: int
+    inputs: int
+
+    def product(self, x: F32) -> F32:
+        """Integer products group by group, as the kernel does: activations rounded to int16 with one scale a row."""
+        count, pairs = self.panels.shape[:2]
+        depth = pairs * 2
+        weight = self.panels.transpose(1, 3, 0, 2).reshape(depth, count * PANEL).astype(np.float64)
+        codes, row_scales = quantize_rows(x, depth)
+        wide = codes.astype(np.float64)
+        y = np.zeros((x.shape[0], count * PANEL), np.float32)
+        for g in range(depth // GROUP):
+            part = slice(g * GROUP, (g + 1) * GROUP)
+            y += (wide[:, part] @ weight[part]).astype(np.float32) * self.scales[:, g].reshape(-1)
+        return (y * row_scales[:, None])[:, : self.outputs]
+
+
+def quantize_rows(x: F32, depth: int) -> tuple[NDArray[np.int16], F32]:
+    """Round rows to int16 with one scale a row.
+
+    x: (rows, k) float32; depth >= k, what is past k is zero.
+    Returns codes (rows, depth) int16 in +-32767 and scales (rows,) float32 with x ~ codes * scale.
+    """
+    largest = np.abs(x).max(axis=1)
+    scales = (largest / np.float32(ACTIVATION_LIMIT)).astype(np.float32)
+    inverse = np.where(largest > 0, np.float32(ACTIVATION_LIMIT) / np.where(largest > 0, largest, 1), 0)
+    codes = np.zeros((x.shape[0], depth), np.int16)
+    codes[:, : x.shape[1]] = np.rint(x * inverse[:, None].astype(np.float32))
+    return codes, scales
