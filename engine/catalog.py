@@ -14,7 +14,7 @@ from typing import Any
 import resources
 from engine.errors import ModelError
 
-BUNDLED_MODELS = Path(resources.__file__).parent / "models"
+BUNDLED_MODELS = resources.folder() / "models"
 CATALOG_FILE = BUNDLED_MODELS / "catalog.toml"
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -58,6 +58,10 @@ class Catalog:
             if model.name.casefold() == wanted and owner in ("", model.hub_id.rpartition("/")[0].casefold()):
                 return model
         return None
+
+    def find_sha256(self, digest: str) -> CatalogModel | None:
+        """The model whose published model.safetensors has this SHA-256 in hex; None where none is known to."""
+        return next((model for model in self.models if model.sha256 == digest), None)
 
     def __iter__(self) -> Iterator[CatalogModel]:
         return iter(self.models)

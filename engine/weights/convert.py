@@ -1,0 +1,128 @@
+"""A published model folder into our own: packed int8 weights, the same tokenizer, settings that stand alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel
+from engine.errors import ModelError
+from engine.folder import POOLING_KEYS, ModelFolder
+from engine.models import FAMILIES
+from engine.tokenizer import Tokenizer
+from engine.weights import packed
+from engine.weights.safetensors import SINGLE_FILE, Weights
+from engine.weights.staging import new_folder
+
+# Copied byte by byte from where the tokenizer lies; a missing one of these is no fault.
+COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
+LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "NOTICE.txt")
+
+# Licences whose text is the same for every work under them, so that it can be supplied where a folder lacks it.
+LICENCE_TEXTS = {"Apache-2.0": BUNDLED_MODELS / "licences" / "Apache-2.0.txt"}
+
+
+def convert(source: Path, out: Path, progress: packed.Progress | None = None) -> None:
+    """Pack the published model in `source` into the new folder `out`.
+
+    The same source gives the same bytes. Weights that claim to be a known model's must be that model's.
+    `progress` is called with the bytes of weights done and in all. Raises ModelError where the source cannot be
+    computed or is packed already, or `out` exists.
+    """
+    folder = ModelFolder.open(source)
+    family = FAMILIES[folder.model_type]
+    Tokenizer.open(folder.transformer, folder.max_tokens, folder.config["vocab_size"])
+    with Weights.open(folder.transformer) as weights:
+        if packed.is_packed(weights):
+            raise ModelError(f"{source} is packed already.")
+        known = identify(folder, weights)
+        tensors = packed.pack(family.parameters(folder.config), weights, family.prefixes, progress)
+        digest = weights.fingerprint
+    prompts = folder.prompts
+    if known is not None and not any(prompts.values()):  # recognised by its hash, whatever the folder is called
+        prompts = {"query": known.query_prefix, "document": known.document_prefix}
+    metadata = {
+        "format": packed.FORMAT,
+        "version": packed.VERSION,
+        "layout": packed.LAYOUT,
+        "source": known.hub_id if known else folder.name,
+        "source_sha256": digest,
+    }
+    with new_folder(out) as staging:
+        packed.write(staging / SINGLE_FILE, tensors, metadata)
+        for name in COPIED:
+            if (folder.transformer / name).is_file():
+                shutil.copyfile(folder.transformer / name, staging / name)
+        _write_settings(staging, folder, prompts)
+        _write_licence(staging, folder, known)
+        (staging / "README.md").write_text(_card(folder, known, prompts, digest), encoding="utf-8", newline="\n")
+
+
+def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
+    """Which catalog model these published weights are: by their hash, else by the folder's name.
+
+    Raises ModelError where the name is a known model's but the weights are not.
+    """
+    catalog = Catalog.load()
+    by_hash, by_name = catalog.find_sha256(weights.fingerprint), catalog.find(folder.name)
+    if by_hash is not None:
+        return by_hash
+    if by_name is not None and by_name.sha256 is not None:
+        raise ModelError(
+            f"{weights.paths[0]} is not {by_name.name} as published: its SHA-256 is {weights.fingerprint}, "
+            f"not {by_name.sha256}. The file is damaged, or a model of its own that needs a name of its own."
+        )
+    return by_name
+
+
+def _write_settings(staging: Path, folder: ModelFolder, prompts: dict[str, str]) -> None:
+    """What ModelFolder found out, written so that it is found out again whatever the folder is called."""
+    module = "sentence_transformers.models"
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * folder.normalize
+    _write_json(
+        staging / "modules.json",
+        [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{kind}"} for i, (path, kind) in enumerate(parts)],
+    )
+    modes = {key: mode == folder.pooling for key, mode in POOLING_KEYS.items()}
+    _write_json(staging / "1_Pooling" / "config.json", {"word_embedding_dimension": folder.hidden, **modes})
+    _write_json(staging / "sentence_bert_config.json", {"max_seq_length": folder.max_tokens, "do_lower_case": False})
+    _write_json(staging / "config_sentence_transformers.json", {"prompts": prompts})
+
+
+def _write_json(file: Path, value: Any) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+
+
+def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | None) -> None:
+    found = [name for name in LICENCE_FILES if (folder.path / name).is_file()]
+    for name in found:
+        shutil.copyfile(folder.path / name, staging / name)
+    if not found and known is not None and known.licence in LICENCE_TEXTS:
+        shutil.copyfile(LICENCE_TEXTS[known.licence], staging / "LICENSE")
+
+
+def _card(folder: ModelFolder, known: CatalogModel | None, prompts: dict[str, str], digest: str) -> str:
+    """The facts of the model and of what was done to it, in Markdown."""
+    name = known.name if known else folder.name
+    facts = [
+        ("Weights read", f"`{SINGLE_FILE}`, SHA-256 `{digest}`"),
+        ("Family", f"{folder.model_type}, {folder.config['num_hidden_layers']} layers of width {folder.hidden}"),
+        ("Vector", f"{folder.hidden} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize),
+        ("Longest input", f"{folder.max_tokens} tokens, special tokens included"),
+        *((f"Prefix of a {role}", f"`{text}`") for role, text in prompts.items() if text),
+    ]
+    if known is not None:
+        languages = ", ".join(known.languages)
+        facts = [("Published as", f"https://huggingface.co/{known.hub_id}"), *facts, ("Languages", languages)]
+    facts.append(("Licence", known.licence if known else "as the source states it"))
+    return (
+        f"# {name}, packed in int8\n\n"
+        + "".join(f"- {key}: {value}\n" for key, value in facts)
+        + "\nThe weights were changed: rounded to 8 bits, with one fp16 scale for each output channel and group of\n"
+        "64 inputs, tables with one scale a row, and laid out for Inkling's kernels; parts that make no sentence\n"
+        "vector (the pooler) were left out. The metadata of model.safetensors names the format, its layout and the\n"
+        "source. The same bytes come out of `inkling models convert SOURCE_DIR OUT_DIR`.\n"
+    )
