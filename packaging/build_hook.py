@@ -27,16 +27,15 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ZIGLANG = "ziglang==0.17.1"
 KERNELS = Path("engine", "kernels")
 NOTE = "not_built.txt"
-LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
 
 # The compiler binds symbols of the C library no newer than 2.17, which is what these names promise.
 TARGET_TAGS = {
-    "x86_64-linux-gnu": "manylinux2014_x86_64.manylinux_2_17_x86_64",
-    "aarch64-linux-gnu": "manylinux2014_aarch64.manylinux_2_17_aarch64",
-    "x86_64-windows-gnu": "win_amd64",
-    "aarch64-windows-gnu": "win_arm64",
-    "x86_64-macos": "macosx_11_0_x86_64",
-    "aarch64-macos": "macosx_11_0_arm64",
+    "linux-x86_64": "manylinux2014_x86_64.manylinux_2_17_x86_64",
+    "linux-aarch64": "manylinux2014_aarch64.manylinux_2_17_aarch64",
+    "windows-x86_64": "win_amd64",
+    "windows-aarch64": "win_arm64",
+    "macos-x86_64": "macosx_11_0_x86_64",
+    "macos-aarch64": "macosx_11_0_arm64",
 }
 
 INDEX_OPTIONS = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--proxy", "--cert", "--trusted-host")
@@ -149,11 +148,11 @@ def platform_tag(target: str | None) -> str:
     """The platform part of the wheel's name, promising no more than the compiled library keeps."""
     if target:
         return TARGET_TAGS[target]
-    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-    glibc = platform.libc_ver()[0] == "glibc"
-    if sys.platform == "linux" and glibc and not os.environ.get("CC"):
-        return TARGET_TAGS.get(f"{machine}-linux-gnu", f"linux_{machine}")
-    if sys.platform == "darwin" and not os.environ.get("CC"):
-        return TARGET_TAGS[f"{machine}-macos"]
+    system = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, sys.platform)
+    machine = platform.machine().lower()
+    host = f"{system}-{({'amd64': 'x86_64', 'arm64': 'aarch64'}).get(machine, machine)}"
+    pinned = not os.environ.get("CC") and (system != "linux" or platform.libc_ver()[0] == "glibc")
+    if pinned and host in TARGET_TAGS:
+        return TARGET_TAGS[host]
     # Another compiler links against this very machine's C library: only this machine's own name is honest.
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
