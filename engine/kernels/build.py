@@ -107,15 +107,22 @@ def build(out_dir: Path, target: str | None = None) -> Path:
     command = compiler(chosen, target is None or target == host())
     out_dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out_dir) as work:
-        objects = []
-        for source, name, flags in _units(chosen):
-            objects.append(str(Path(work) / f"{name}.o"))
-            _run([*command, *FLAGS, *flags, "-c", str(SRC / source), "-o", objects[-1]])
+        objects = compile_objects(command, chosen, Path(work))
         library = Path(work) / chosen.library
         threads = [] if "windows" in chosen.triple else ["-lpthread"]
         strip = [] if "macos" in chosen.triple else ["-s"]
-        _run([*command, "-shared", *strip, "-o", str(library), *objects, *threads])
-        return Path(os.replace(library, out_dir / chosen.library) or out_dir / chosen.library)
+        run([*command, "-shared", *strip, "-o", str(library), *objects, *threads])
+        os.replace(library, out_dir / chosen.library)
+    return out_dir / chosen.library
+
+
+def compile_objects(command: list[str], target: Target, out_dir: Path) -> list[str]:
+    """Compile every translation unit into out_dir; returns the object files' paths."""
+    objects = []
+    for source, name, flags in _units(target):
+        objects.append(str(out_dir / f"{name}.o"))
+        run([*command, *FLAGS, *flags, "-c", str(SRC / source), "-o", objects[-1]])
+    return objects
 
 
 def _units(target: Target) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -126,7 +133,8 @@ def _units(target: Target) -> list[tuple[str, str, tuple[str, ...]]]:
     return units
 
 
-def _run(command: list[str]) -> None:
+def run(command: list[str]) -> None:
+    """Run the compiler; BuildError with its last words where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise BuildError(f"the compiler failed ({' '.join(command[:4])} ...): {done.stderr.strip()[-2000:]}")

@@ -16,7 +16,6 @@ import numpy as np
 
 from engine.errors import KernelError
 from engine.kernels import reference
-from engine.kernels.build import SOURCES, TARGETS, host, source_hash
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +77,9 @@ def open_library(path: Path, isa: str | None = None) -> Library:
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
         raise KernelError(f"The kernels in {path} cannot be loaded ({error}); rebuild them with: {REBUILD}") from error
+    # Imported late: `python -m engine.kernels.build` must find its own module not loaded yet.
+    from engine.kernels.build import SOURCES, source_hash
+
     built_from = functions.ink_source_hash().decode()
     if SOURCES and built_from != source_hash():
         raise KernelError(f"The kernels in {path} were compiled from other sources; rebuild them with: {REBUILD}")
@@ -120,6 +122,8 @@ def library() -> Library | None:
 
 def library_path() -> Path | None:
     """Where the library of this platform lies, or None where there is none for it."""
+    from engine.kernels.build import TARGETS, host
+
     target = TARGETS.get(host())
     return None if target is None else FOLDER / target.library
 

@@ -1,0 +1,202 @@
+"""Made inputs and wanted outputs for every kernel: used on each instruction set here, and on other processors through driver.c.
+
+Shapes are odd on purpose (tails of every length), what pads a row is NaN where a kernel must not look, and values run
+from denormals to the stated overflow bounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.batch import Batch
+from engine.kernels import reference
+from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
+from engine.layers.activation import ACTIVATIONS
+from engine.layers.norm import unit_length
+from engine.layers.pooling import pool
+from engine.models.bert import Bert
+from engine.plan import Graph, Plan, run_reference
+from engine.weights.int8 import dequantize_groups, fp32_panels, quantize_groups, quantize_table, scales_to_panels, to_panels
+from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+
+KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: `ints` are its sizes, a NaN in an output is not compared, `bound` is the largest absolute difference."""
+
+    kernel: str
+    name: str
+    ints: tuple[int, ...]
+    inputs: list[np.ndarray[Any, Any]]
+    outputs: list[np.ndarray[Any, Any]]
+    bound: float
+
+
+def every_case(seed: int = 3) -> Iterator[Case]:
+    random = np.random.default_rng(seed)
+    for m, k, n in ((1, 1, 1), (2, 5, 16), (3, 64, 17), (5, 31, 33), (6, 384, 48), (7, 385, 64), (12, 100, 47),
+                    (13, 777, 32), (25, 400, 16), (100, 70, 80), (97, 1536, 32)):  # fmt: skip
+        yield gemm(random, m, k, n)
+        yield gemm_i8(random, m, k, n)
+    yield gemm_i8(random, 13, 1536, 48, extreme=True)
+    for mode in ("gelu", "gelu_new", "relu"):
+        yield act(mode)
+    for n, dim in ((1, 8), (3, 384), (10, 100), (17, 48), (5, 1)):
+        yield scan(random, n, dim)
+    for q, dim, lengths in ((1, 8, (1,)), (5, 384, (0, 1, 15, 16, 17, 40)), (13, 96, (33, 0, 2)), (3, 72, (5,))):
+        yield maxsim(random, q, dim, lengths)
+    for rows, dim in ((1, 8), (7, 384), (3, 96)):
+        yield pack(random, rows, dim)
+    for hidden, heads, inner in ((64, 4, 96), (24, 2, 40), (48, 1, 20)):
+        for precision in ("fp32", "int8"):
+            for pooling in ("mean", "cls"):
+                yield plan_case(random, hidden, heads, inner, precision, pooling)
+
+
+def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
+    a = random.standard_normal((m, k)).astype(np.float32)
+    weight = random.standard_normal((n, k)).astype(np.float32)
+    a.flat[:: max(1, a.size // 3)] *= 1e-39  # denormals
+    wanted = padded_columns(a.astype(np.float64) @ weight.T.astype(np.float64))
+    return Case("gemm", f"{m}x{k}x{n}", (m, k, n), [a, fp32_panels(weight)], [wanted], 3e-6 * k**0.5 * 4)
+
+
+def gemm_i8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False) -> Case:
+    depth = -(-k // 64) * 64
+    a = np.zeros((m, depth), np.int16)
+    a[:, :k] = 32767 if extreme else random.integers(-32767, 32768, (m, k))
+    if extreme:
+        codes, scales = np.full((n, k), -127, np.int8), np.ones((n, -(-k // 64)), np.float16)
+    else:
+        codes, scales = quantize_groups(random.standard_normal((n, k)).astype(np.float32))
+    rows = (random.random(m) / 32767).astype(np.float32)
+    dense = dequantize_groups(codes, scales).astype(np.float64)
+    wanted = padded_columns((a[:, :k].astype(np.float64) @ dense.T) * rows[:, None])
+    inputs = [a, rows, to_panels(codes), scales_to_panels(scales).astype(np.float32)]
+    return Case("gemm_i8", f"{m}x{k}x{n}", (m, depth, n), inputs, [wanted], 1e-6 * float(np.nanmax(np.abs(wanted))) * 4)
+
+
+def act(mode: str) -> Case:
+    x = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -0.0, 1e-39, -1e-39, 80, -80, 1e4, -1e4], np.zeros(7)])
+    x = x.astype(np.float32)[: x.size // 16 * 16]
+    return Case("act", mode, (x.size, ACTIVATION_MODES[mode]), [x], [ACTIVATIONS[mode](x)], 1e-6)
+
+
+def scan(random: np.random.Generator, n: int, dim: int) -> Case:
+    codes = random.integers(-128, 128, (n, dim), np.int8)
+    scales, query = random.random(n).astype(np.float32), random.standard_normal(dim).astype(np.float32)
+    wanted = reference.scan_int8(codes, scales, query)
+    return Case("scan_int8", f"{n}x{dim}", (n, dim), [codes, scales, query], [wanted], 1e-3)
+
+
+def maxsim(random: np.random.Generator, q: int, dim: int, lengths: tuple[int, ...]) -> Case:
+    query = random.standard_normal((q, dim)).astype(np.float32)
+    query /= np.linalg.norm(query, axis=1, keepdims=True)
+    bits = random.integers(0, 256, (sum(lengths), dim // 8), np.uint8)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    best, where = reference.maxsim_bits_argmax(query, bits, starts)
+    return Case("maxsim", f"{q}x{dim}x{lengths}", (q, dim, len(lengths)), [query, bits, starts], [best, where], 1e-4)
+
+
+def pack(random: np.random.Generator, rows: int, dim: int) -> Case:
+    x = random.standard_normal((rows, dim)).astype(np.float32)
+    x[0, :3] = 0.0, -0.0, -1e-39
+    return Case("pack_bits", f"{rows}x{dim}", (rows, dim), [x], [reference.pack_sign_bits(x)], 0)
+
+
+def padded_columns(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Columns padded to whole panels; what pads is NaN, not compared."""
+    out = np.full((values.shape[0], _align(values.shape[1], 16)), np.nan, np.float32)
+    out[:, : values.shape[1]] = values
+    return out
+
+
+@dataclass(frozen=True)
+class SmallModel:
+    """A random two-layer BERT in memory, and a ragged batch for it."""
+
+    plan: Plan
+    weights: dict[str, Loaded]
+    batch: Batch
+
+
+def small_model(
+    random: np.random.Generator, hidden: int, heads: int, inner: int, precision: str, pooling: str,
+    lengths: tuple[int, ...] = (1, 2, 37, 5, 16, 130),
+) -> SmallModel:  # fmt: skip
+    config = {
+        "hidden_size": hidden, "intermediate_size": inner, "vocab_size": 50, "max_position_embeddings": 140,
+        "type_vocab_size": 2, "num_hidden_layers": 2, "num_attention_heads": heads, "layer_norm_eps": 1e-12,
+        "hidden_act": "gelu",
+    }  # fmt: skip
+    weights: dict[str, Loaded] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for parameter in Bert.parameters(config):
+        values = (random.standard_normal(parameter.shape) * (0.6 / hidden**0.5)).astype(np.float32)
+        if parameter.name.endswith("norm.weight"):
+            values += 1
+        shapes[parameter.name] = parameter.shape
+        weights[parameter.name] = load_one(parameter.kind, values, precision)
+    graph = Graph(shapes)
+    tokens = Bert.forward(graph, config)
+    pooled = unit_length(graph, pool(graph, tokens, pooling))
+    ids = [random.integers(0, 50, length).astype(np.int32) for length in lengths]
+    return SmallModel(Plan(tuple(graph.ops), graph.count, tokens, pooled), weights, Batch.of(ids))
+
+
+def load_one(kind: str, values: np.ndarray[Any, Any], precision: str) -> Loaded:
+    if kind == "vector":
+        return Vector(values)
+    if kind == "table":
+        return TableF32(values) if precision == "fp32" else TableI8(*quantize_table(values))
+    if precision == "fp32":
+        return LinearF32(fp32_panels(values), values.shape[0])
+    codes, scales = quantize_groups(values)
+    return LinearI8(to_panels(codes), scales_to_panels(scales).astype(np.float32), *values.shape)
+
+
+def plan_case(random: np.random.Generator, hidden: int, heads: int, inner: int, precision: str, pooling: str) -> Case:
+    """A whole plan; every weight is an input, and the operations name their weights by input number + 1."""
+    model = small_model(random, hidden, heads, inner, precision, pooling)
+    compiler = Compiler(model.weights)
+    for step in model.plan.ops:
+        step.compile(compiler)
+    batch, first_weight = model.batch, 6
+    number = {array.ctypes.data: i + first_weight + 1 for i, array in enumerate(compiler.kept)}
+    ops = (InkOp * len(compiler.ops))(*compiler.ops)
+    for op in ops:
+        for field in ("w0", "w1", "w2", "w3", "w4", "w5"):
+            address = getattr(op, field)
+            setattr(op, field, number[address] if address else None)
+    rows = {"tokens": batch.tokens, "texts": batch.texts}
+    sizes = np.array([buffer.row_bytes * rows[buffer.rows] for buffer in compiler.buffers], np.int64)
+    pooled, tokens = run_reference(model.plan, model.weights, batch)
+    places = tuple(compiler.places[value.index] for value in (model.plan.pooled, model.plan.tokens))
+    inputs = [np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8), batch.ids, batch.positions, batch.types,
+              batch.starts, sizes, *compiler.kept]  # fmt: skip
+    ints = (*places, int(np.diff(batch.starts).max()), 1 << 20)
+    bound = 5e-6 if precision == "fp32" else 2e-3
+    name = f"{hidden}/{heads}/{inner} {precision} {pooling}"
+    return Case("plan", name, ints, inputs, [padded_columns(pooled), padded_columns(tokens)], bound)
+
+
+def write_cases(cases: list[Case]) -> bytes:
+    """The file that driver.c reads: little-endian, every array with its length in bytes before it."""
+    out = [struct.pack("<i", len(cases))]
+    for case in cases:
+        ints = (*case.ints, *[0] * (4 - len(case.ints)))
+        head = (KERNELS.index(case.kernel), *ints, len(case.inputs), len(case.outputs))
+        out.append(struct.pack("<7if", *head, case.bound))
+        for array in (*case.inputs, *case.outputs):
+            kind = {"f": 0, "i": 1, "u": 2}[array.dtype.kind]
+            raw = np.ascontiguousarray(array).tobytes()
+            out += [struct.pack("<iq", kind, len(raw)), raw]
+    return b"".join(out)

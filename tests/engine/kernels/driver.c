@@ -1,0 +1,145 @@
+/* Runs the cases of cases.py on a processor without Python: linked statically with the kernels, started under an emulator.
+ * Usage: driver CASES ISA. Prints one line a failure, then "N passed, M failed"; exit status 1 where any failed. */
+#include "ink.h"
+#include "pool.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int32_t kind; /* 0 float32, 1 int32 or int64, 2 uint8 */
+    int64_t bytes;
+    void *data;
+} array_t;
+
+int32_t ink_isa_count(void);
+const char *ink_isa_name(int32_t index);
+void ink_run_plan(int32_t isa, ink_pool *pool, const ink_run *run);
+void ink_scan_int8(int32_t, const int8_t *, const float *, const float *, float *, int64_t, int32_t);
+void ink_maxsim(int32_t, const float *, int32_t, int32_t, const uint8_t *, const int64_t *, int64_t, float *, int32_t *,
+                void *);
+void ink_pack_bits(int32_t, const float *, uint8_t *, int64_t, int32_t);
+void ink_gemm(int32_t, const float *, const float *, float *, int32_t, int32_t, int32_t);
+void ink_gemm_i8(int32_t, const int16_t *, const float *, const int8_t *, const float *, float *, int32_t, int32_t,
+                 int32_t);
+void ink_act(int32_t, float *, int64_t, int32_t);
+
+static void *take(int64_t bytes) {
+    void *data = NULL;
+    if (posix_memalign(&data, 64, (size_t)bytes + 64)) exit(2);
+    return data;
+}
+
+static void get(FILE *file, void *out, size_t bytes) {
+    if (bytes && fread(out, bytes, 1, file) != 1) {
+        fprintf(stderr, "the case file ends early\n");
+        exit(2);
+    }
+}
+
+static array_t get_array(FILE *file) {
+    array_t array;
+    get(file, &array.kind, 4);
+    get(file, &array.bytes, 8);
+    array.data = take(array.bytes);
+    get(file, array.data, (size_t)array.bytes);
+    return array;
+}
+
+/* Largest difference; NaN in what is wanted is not compared, NaN in the result is a failure. */
+static float difference(const array_t *wanted, const void *got) {
+    if (wanted->kind != 0) return memcmp(wanted->data, got, (size_t)wanted->bytes) ? INFINITY : 0.0f;
+    float worst = 0.0f;
+    for (int64_t i = 0; i < wanted->bytes / 4; i++) {
+        float w = ((const float *)wanted->data)[i], g = ((const float *)got)[i];
+        if (isnan(w)) continue;
+        if (isnan(g)) return INFINITY;
+        worst = fmaxf(worst, fabsf(w - g));
+    }
+    return worst;
+}
+
+/* Buffers start as NaN bytes, so that anything read before it was written shows. */
+static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t inputs, void **out) {
+    int32_t ops = (int32_t)(in[0].bytes / (int64_t)sizeof(ink_op)), buffers = (int32_t)(in[5].bytes / 8);
+    ink_op *op = in[0].data;
+    for (int32_t i = 0; i < ops; i++) {
+        const void **w[] = {&op[i].w0, &op[i].w1, &op[i].w2, &op[i].w3, &op[i].w4, &op[i].w5};
+        for (int j = 0; j < 6; j++) {
+            intptr_t number = (intptr_t)*w[j];
+            if (number > inputs) exit(2);
+            *w[j] = number ? in[number - 1].data : NULL;
+        }
+    }
+    void **place = take(buffers * (int64_t)sizeof(void *));
+    for (int32_t i = 0; i < buffers; i++) {
+        int64_t bytes = ((const int64_t *)in[5].data)[i];
+        place[i] = take(bytes);
+        memset(place[i], 0xff, (size_t)bytes);
+    }
+    int32_t *counters = calloc((size_t)(2 * ops), sizeof(int32_t));
+    ink_pool *pool = ink_pool_new(2);
+    ink_run run = {op, ops, (int32_t)(in[1].bytes / 4), (int32_t)(in[4].bytes / 8) - 1, ints[2], in[1].data, in[2].data,
+                   in[3].data, in[4].data, place, counters, counters + ops, take(2 * (int64_t)ints[3]), ints[3]};
+    ink_run_plan(isa, pool, &run);
+    ink_pool_free(pool);
+    out[0] = place[ints[0]];
+    out[1] = place[ints[1]];
+}
+
+static int run_case(FILE *file, int32_t isa) {
+    int32_t head[7];
+    float bound;
+    get(file, head, sizeof head);
+    get(file, &bound, 4);
+    const int32_t *n = head + 1;
+    int32_t inputs = head[5], outputs = head[6];
+    array_t in[200], wanted[2];
+    if (inputs > 200 || outputs > 2) exit(2);
+    for (int32_t i = 0; i < inputs; i++) in[i] = get_array(file);
+    for (int32_t i = 0; i < outputs; i++) wanted[i] = get_array(file);
+    void *out[2] = {NULL, NULL};
+    for (int32_t i = 0; i < outputs; i++) {
+        out[i] = take(wanted[i].bytes);
+        memset(out[i], 0xff, (size_t)wanted[i].bytes);
+    }
+    switch (head[0]) {
+    case 0: ink_gemm(isa, in[0].data, in[1].data, out[0], n[0], n[1], n[2]); break;
+    case 1: ink_gemm_i8(isa, in[0].data, in[1].data, in[2].data, in[3].data, out[0], n[0], n[1], n[2]); break;
+    case 2:
+        memcpy(out[0], in[0].data, (size_t)in[0].bytes);
+        ink_act(isa, out[0], n[0], n[1]);
+        break;
+    case 3: ink_scan_int8(isa, in[0].data, in[1].data, in[2].data, out[0], n[0], n[1]); break;
+    case 4: ink_maxsim(isa, in[0].data, n[0], n[1], in[1].data, in[2].data, n[2], out[0], out[1], take(1 << 20)); break;
+    case 5: ink_pack_bits(isa, in[0].data, out[0], n[0], n[1]); break;
+    default: run_plan(isa, n, in, inputs, out);
+    }
+    int failed = 0;
+    for (int32_t i = 0; i < outputs; i++) {
+        float worst = difference(&wanted[i], out[i]);
+        if (!(worst <= bound)) {
+            printf("kernel %d (%d, %d, %d, %d) output %d: difference %g, bound %g\n", (int)head[0], (int)n[0], (int)n[1],
+                   (int)n[2], (int)n[3], (int)i, (double)worst, (double)bound);
+            failed = 1;
+        }
+    }
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    FILE *file = argc == 3 ? fopen(argv[1], "rb") : NULL;
+    int32_t isa = -1, count, failed = 0;
+    for (int32_t i = 0; argc == 3 && i < ink_isa_count(); i++)
+        if (!strcmp(ink_isa_name(i), argv[2])) isa = i;
+    if (!file || isa < 0) {
+        fprintf(stderr, "usage: driver CASES ISA\n");
+        return 2;
+    }
+    get(file, &count, 4);
+    for (int32_t i = 0; i < count; i++) failed += run_case(file, isa);
+    printf("%d passed, %d failed\n", (int)(count - failed), (int)failed);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,116 @@
+"""Every kernel against the reference, on every instruction set that this processor runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import KernelError
+from engine.kernels import loader
+from engine.kernels.native import NativePlan, _share, Buffer
+from engine.plan import run_reference
+from tests.engine.kernels.cases import Case, every_case, small_model
+
+PATH = loader.library_path()
+assert PATH is not None
+RUNNABLE = loader.open_library(PATH).runnable
+CASES = [case for case in every_case() if case.kernel != "plan"]
+
+
+def run(found: loader.Library, case: Case) -> list[np.ndarray[Any, Any]]:
+    """Call the kernel on outputs filled with NaN."""
+    kinds = getattr(found.functions, f"ink_{case.kernel}").argtypes[1:]
+    outs = [np.full(o.shape, np.nan, o.dtype) if o.dtype.kind == "f" else np.zeros_like(o) for o in case.outputs]
+    if case.kernel == "act":
+        np.copyto(outs[0], case.inputs[0])
+    arrays = {
+        "gemm": lambda: [*case.inputs, *outs, *case.ints],
+        "gemm_i8": lambda: [*case.inputs, *outs, *case.ints],
+        "act": lambda: [outs[0], *case.ints],
+        "scan_int8": lambda: [*case.inputs, *outs, *case.ints],
+        "maxsim": lambda: [case.inputs[0], *case.ints[:2], *case.inputs[1:], case.ints[2], *outs, np.empty(1 << 20, np.uint8)],
+        "pack_bits": lambda: [*case.inputs, *outs, *case.ints],
+    }[case.kernel]()
+    found.call(
+        case.kernel,
+        *(loader.pointer(a, k) if isinstance(a, np.ndarray) else a for a, k in zip(arrays, kinds, strict=True)),
+    )
+    return outs
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kernel} {case.name}")
+def test_each_kernel_equals_the_reference(case: Case, isa: str) -> None:
+    found = loader.open_library(PATH, isa)
+    for wanted, got in zip(case.outputs, run(found, case), strict=True):
+        if wanted.dtype.kind != "f":
+            assert np.array_equal(wanted, got)
+            continue
+        compared = ~np.isnan(wanted)
+        assert np.abs(wanted - got)[compared].max(initial=0) <= case.bound
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("hidden, heads, inner", [(64, 4, 96), (24, 2, 40), (48, 1, 20)])
+def test_a_plan_equals_the_reference_and_itself_at_any_batch_and_worker_count(
+    isa: str, precision: str, hidden: int, heads: int, inner: int
+) -> None:
+    model = small_model(np.random.default_rng(hidden), hidden, heads, inner, precision, "mean")
+    pooled, tokens = run_reference(model.plan, model.weights, model.batch)
+    found = loader.open_library(PATH, isa)
+    plan = NativePlan(model.plan, model.weights, found, 1)
+    got_pooled, got_tokens = plan.run(model.batch, want_tokens=True)
+    assert got_tokens is not None
+    bound = 5e-6 if precision == "fp32" else 2e-3
+    assert np.abs(got_pooled - pooled).max() <= bound
+    assert np.abs(got_tokens - tokens).max() <= bound * 4
+    for workers in (2, 3):
+        more, _ = NativePlan(model.plan, model.weights, found, workers).run(model.batch, want_tokens=False)
+        assert np.array_equal(more, got_pooled)
+    for i, (start, end) in enumerate(zip(model.batch.starts[:-1], model.batch.starts[1:], strict=True)):
+        alone = model.batch.of([model.batch.ids[start:end]])
+        assert np.array_equal(plan.run(alone, want_tokens=False)[0][0], got_pooled[i])
+
+
+def test_nan_in_a_row_stays_in_its_row() -> None:
+    found = loader.open_library(PATH)
+    a = np.ones((20, 64), np.float32)
+    a[7] = np.nan
+    panels, out = np.ones((3, 64, 16), np.float32), np.empty((20, 48), np.float32)
+    f32 = loader.F32P
+    found.call("gemm", loader.pointer(a, f32), loader.pointer(panels, f32), loader.pointer(out, f32), 20, 64, 48)
+    assert np.isnan(out[7]).all() and np.array_equal(np.delete(out, 7, 0), np.full((19, 48), 64, np.float32))
+
+
+def test_the_check_at_load_notices_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert loader.differing_kernels(loader.open_library(PATH)) == []
+    monkeypatch.setattr(loader.reference, "scan_int8", lambda codes, scales, query: scales * 3)
+    assert loader.differing_kernels(loader.open_library(PATH)) == ["scan_int8"]
+
+
+def test_an_unknown_instruction_set_is_refused_with_what_there_is() -> None:
+    with pytest.raises(KernelError, match="INKLING_ISA asks for 'sse9'"):
+        loader.open_library(PATH, "sse9")
+
+
+def test_a_library_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.kernels.build.source_hash", lambda: "0" * 64)
+    with pytest.raises(KernelError, match="compiled from other sources; rebuild"):
+        loader.open_library(PATH)
+
+
+def test_a_file_that_is_no_library_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "library.so"
+    path.write_bytes(b"nothing")
+    with pytest.raises(KernelError, match="cannot be loaded"):
+        loader.open_library(path)
+
+
+def test_values_that_live_at_the_same_time_never_share_a_slot() -> None:
+    buffers = [Buffer(64, "tokens", 0, 2), Buffer(32, "tokens", 1, 3), Buffer(128, "tokens", 3, 4), Buffer(8, "texts", 4, 9)]
+    slots, slot_of = _share(buffers)
+    assert slot_of[0] != slot_of[1] and slot_of[2] == slot_of[0] and slot_of[3] not in slot_of[:3]
+    assert slots[slot_of[0]] == (128, "tokens")
