@@ -8,6 +8,7 @@ from typing import Self, TextIO
 
 REDRAW_EVERY_S = 0.1
 RATE_WINDOW_S = 10.0
+RATE_AFTER_S = 0.5
 BAR_WIDTH = 24
 
 
@@ -60,9 +61,9 @@ class Progress:
         self._shown = False
 
     def _rate(self) -> float:
-        """Units a second over the last seconds."""
+        """Units a second over the last seconds; 0 until there is enough to tell."""
         (start, before), (end, after) = self._samples[0], self._samples[-1]
-        return (after - before) / (end - start) if end > start else 0.0
+        return (after - before) / (end - start) if end - start >= RATE_AFTER_S else 0.0
 
 
 def progress_text(label: str, done: int, total: int | None, unit: str, rate: float, note: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from indexer.errors import IndexerError
+from indexer.options import IndexerOptions, default_workers
 
 AUTO = "auto"
 
@@ -55,6 +56,13 @@ class Settings:
     index_workers: int = _setting(
         0, "processor cores indexing may use; 0 means half of them", unit="cores", least=0, most=256
     )
+    vector_chunks_per_file: int = _setting(
+        3_000,
+        "passages of one file that can be found by meaning; the rest of a very long file is found by word",
+        unit="passages",
+        least=0,
+        most=1_000_000,
+    )
     theme: str = _setting("system", "colours of the window", choices=("system", "light", "dark"))
 
 
@@ -90,6 +98,18 @@ def change(settings: Settings, key: str, value: Any) -> Settings:
     if key not in known:
         raise SettingsError(f"There is no setting named {key}; there are {', '.join(known)}.")
     return replace(settings, **{key: _checked(None, known[key], value)})
+
+
+def indexer_options(settings: Settings, data_dir: Path, *, watch: bool = True) -> IndexerOptions:
+    """What these settings mean for an indexer process on `data_dir`."""
+    return IndexerOptions(
+        data_dir=data_dir,
+        model=settings.model,
+        precision=settings.precision,
+        workers=settings.index_workers or default_workers(),
+        watch=watch,
+        vector_chunks_per_file=settings.vector_chunks_per_file,
+    )
 
 
 def documentation() -> list[tuple[str, str, str]]:

@@ -33,7 +33,7 @@ def test_there_are_a_few_dozen_samples_in_every_format() -> None:
 
 
 def test_made_samples_are_what_their_sources_make(make_samples: ModuleType) -> None:
-    made = {path: data for path, data in make_samples.products()}
+    made = dict(make_samples.products())
     assert set(made) == {file for file in samples() if file.suffix in (".pdf", ".docx")}
     for path, data in made.items():
         assert path.read_bytes() == data, f"run packaging/make_samples.py: {path} differs from its source"

@@ -1,0 +1,118 @@
+"""The command line as a whole: exit codes, sentences instead of traces, and quiet ends."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.cli import SUBCOMMANDS, Subcommand
+from engine.errors import EngineError
+from indexer.errors import IndexerError
+
+
+class Planted:
+    """A subcommand that does what a test wants."""
+
+    def __init__(self, action: object) -> None:
+        self.action = action
+        self.args = argparse.Namespace()
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--times", type=int, default=1)
+
+    def run(self, args: argparse.Namespace) -> int:
+        self.args = args
+        if isinstance(self.action, BaseException):
+            raise self.action
+        assert isinstance(self.action, int)
+        return self.action
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, action: object) -> Planted:
+    planted = Planted(action)
+    monkeypatch.setitem(SUBCOMMANDS, "planted", Subcommand(lambda: planted, "planted by a test"))
+    return planted
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_commands_code_is_the_programs(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, code)
+    assert cli.run(["planted"]) == code
+
+
+@pytest.mark.parametrize("kind", [EngineError, IndexerError])
+def test_known_trouble_is_one_sentence_on_stderr(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(monkeypatch, kind("The model is not there."))
+    assert cli.run(["planted"]) == 1
+    assert capsys.readouterr() == ("", "inkling: The model is not there.\n")
+
+
+def test_a_bug_shows_its_trace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(monkeypatch, ZeroDivisionError("oh"))
+    assert cli.run(["planted"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, KeyboardInterrupt())
+    assert cli.run(["planted"]) == 130
+
+
+@pytest.mark.parametrize("argv", [["nonsense"], ["planted", "--times", "many"], ["planted", "stray"]])
+def test_wrong_usage_ends_with_2(
+    argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(monkeypatch, 0)
+    with pytest.raises(SystemExit) as ended:
+        cli.run(argv)
+    assert ended.value.code == 2
+    assert "usage: inkling" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["before", "after", "variable"])
+def test_the_data_dir_is_heard_wherever_it_stands(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = plant(monkeypatch, 0)
+    option = ["--data-dir", str(tmp_path)]
+    if place == "variable":
+        monkeypatch.setenv("INKLING_DATA_DIR", str(tmp_path))
+    assert cli.run({"before": [*option, "planted"], "after": ["planted", *option]}.get(place, ["planted"])) == 0
+    assert planted.args.data_dir == planted.args.folders.data == tmp_path
+    assert planted.args.json is False
+
+
+def test_help_lists_every_command_without_loading_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unloadable() -> cli.CommandModule:
+        raise AssertionError("loaded")
+
+    for name, command in SUBCOMMANDS.items():
+        monkeypatch.setitem(SUBCOMMANDS, name, Subcommand(unloadable, command.help))
+    with pytest.raises(SystemExit):
+        cli.run(["--help"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_a_registered_module_offers_what_the_registry_needs(name: str) -> None:
+    module = SUBCOMMANDS[name].load()
+    assert callable(module.add_arguments) and callable(module.run)
+    assert (module.__doc__ or "").strip()
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "app", "models", "list", "--data-dir", str(tmp_path)]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
