@@ -15,7 +15,7 @@ TOKEN_BUDGET = 1024
 
 @dataclass(frozen=True)
 class Batch:
-    """ids, positions, types: (tokens,) int32; starts: (texts + 1,) int64, text i owns tokens starts[i]:starts[i + 1]."""
+    """ids, positions, types: (tokens,) int32; starts: (texts + 1,) int64, text i owns starts[i]:starts[i + 1]."""
 
     ids: NDArray[np.int32]
     positions: NDArray[np.int32]
@@ -24,11 +24,11 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        return self.ids.shape[0]
+        return int(self.ids.shape[0])
 
     @property
     def texts(self) -> int:
-        return self.starts.shape[0] - 1
+        return int(self.starts.shape[0]) - 1
 
     @staticmethod
     def of(ids: Sequence[NDArray[np.int32]]) -> Batch:

@@ -1,4 +1,4 @@
-"""Compile the kernels into one shared library: called by the package build, and by hand as `python -m engine.kernels.build`.
+"""Compile the kernels into one shared library, for the package build or by hand: `python -m engine.kernels.build`.
 
 The compiler is the pinned `ziglang` wheel (no system compiler needed, cross-compiles); the environment variable CC
 overrides it for the machine's own platform. Only the standard library is used: this runs before anything is installed.
@@ -21,8 +21,8 @@ SRC = Path(__file__).with_name("src")
 SOURCES = tuple(sorted(SRC.glob("*.[ch]")))
 
 # Contracting a * b + c into one rounding at the compiler's whim would make results differ by tile and by compiler.
-FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra",
-         "-Wno-unused-function", "-Wno-unknown-pragmas")  # fmt: skip
+FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden",
+         "-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unknown-pragmas")  # fmt: skip
 ZIG_FLAGS = ("-fno-sanitize=undefined", "-g0")
 AVX512 = ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")
 

@@ -1,4 +1,4 @@
-"""Finds, checks and loads the compiled kernels, and chooses the instruction set; without them the NumPy reference serves."""
+"""Finds, checks and loads the compiled kernels and picks the instruction set; without them the reference serves."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def open_library(path: Path, isa: str | None = None) -> Library:
     runnable = [name for i, name in enumerate(names) if functions.ink_isa_runs(i)]
     chosen = isa or runnable[-1]
     if chosen not in runnable:
-        held = f"this processor runs {', '.join(runnable)}" if chosen in names else f"the library holds {', '.join(names)}"
+        held = (
+            f"this processor runs {', '.join(runnable)}" if chosen in names else f"the library holds {', '.join(names)}"
+        )
         raise KernelError(f"INKLING_ISA asks for {chosen!r}, but {held} (or {REFERENCE!r}, the NumPy kernels).")
     return Library(path, functions, chosen, names.index(chosen), tuple(runnable))
 
@@ -112,7 +114,7 @@ def library() -> Library | None:
     wrong = differing_kernels(found)
     if wrong:
         log.warning(
-            "The %s kernels compute %s wrongly on this machine: the NumPy reference is used, which is many times slower.",
+            "The %s kernels compute %s wrongly on this machine: the much slower NumPy reference is used.",
             found.isa,
             ", ".join(wrong),
         )
@@ -129,7 +131,7 @@ def library_path() -> Path | None:
 
 
 def info() -> dict[str, Any]:
-    """What `doctor` shows: library (path or None), isa in use, available (sets this processor runs), problem (or None)."""
+    """What `doctor` shows: library (path or None), isa in use, available (what runs here), problem (or None)."""
     path = library_path()
     shown: dict[str, Any] = {"library": str(path) if path and path.exists() else None}
     try:

@@ -1,4 +1,4 @@
-"""Turns a plan into the compiled kernels' form and runs it: one call a batch, buffers shared by values that never meet."""
+"""A plan in the compiled kernels' form: one call a batch, buffers shared by values that never meet."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ class Compiler:
         self._add(op, out)
 
     def attention(self, qkv: Value, out: Value, heads: int, scale: float) -> None:
-        op = InkOp(kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, heads=heads, f0=scale)
+        op = InkOp(
+            kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, heads=heads, f0=scale
+        )
         self._add(op, out)
 
     def pool(self, x: Value, out: Value, mode: str) -> None:
@@ -224,15 +226,16 @@ class NativePlan:
         return np.array([*(base + offsets[slot] for slot in self._slot_of), base + position], np.int64)
 
     def _scratch_bytes(self, longest: int) -> int:
-        """What attention needs for the longest text: key panels, a block of scores, padded values, a block of results."""
+        """What attention needs for the longest text: key panels, a block of scores, padded values, results."""
         wide, dim = _align(longest, PANEL), _align(self._head_dim, PANEL)
         floats = wide * self._head_dim + QUERY_BLOCK * wide + longest * dim + QUERY_BLOCK * dim
         return _align(floats * 4, ALIGNMENT_BYTES)
 
     def _read(self, value: Value, addresses: NDArray[np.int64], rows: int) -> F32:
         width = _align(value.width, PANEL)
-        memory = (c_float * (rows * width)).from_address(int(addresses[self._places[value.index]]))
-        return np.frombuffer(memory, np.float32).reshape(rows, width)[:, : value.width].copy()
+        offset = int(addresses[self._places[value.index]]) - self._arena.ctypes.data
+        matrix = self._arena[offset : offset + rows * width * 4].view(np.float32).reshape(rows, width)
+        return matrix[:, : value.width].copy()
 
 
 def _share(buffers: list[Buffer]) -> tuple[list[tuple[int, Rows]], list[int]]:
@@ -278,7 +281,9 @@ def maxsim_bits_argmax(
     (count, dim), candidates = q.shape, starts.shape[0] - 1
     depth = _align(dim, GROUP)
     best, where = np.empty((candidates, count), np.float32), np.empty((candidates, count), np.int32)
-    scratch = np.empty(4 * (count + count * PANEL + depth // GROUP * PANEL) + 2 * count * depth + depth * PANEL, np.uint8)
+    scratch = np.empty(
+        4 * (count + count * PANEL + depth // GROUP * PANEL) + 2 * count * depth + depth * PANEL, np.uint8
+    )
     _address_call(found, "maxsim", q, count, dim, bits, starts, candidates, best, where, scratch)
     return best, where
 

@@ -17,7 +17,7 @@ ERF_LIMIT, ERF_DEGREE = 6.0, 60
 
 
 @cache
-def _erf_coefficients() -> NDArray[np.float64]:
+def _erf_coefficients() -> NDArray[np.floating]:
     nodes = chebyshev.chebpts1(ERF_DEGREE + 1)
     values = [math.erf((x + 1) * ERF_LIMIT / 2) for x in nodes]
     return chebyshev.chebfit(nodes, values, ERF_DEGREE)
@@ -26,7 +26,8 @@ def _erf_coefficients() -> NDArray[np.float64]:
 def erf(x: NDArray[np.floating]) -> NDArray[np.float64]:
     """The error function in double precision (NumPy has none): a Chebyshev series fitted to `math.erf`."""
     size = np.minimum(np.abs(x.astype(np.float64)), ERF_LIMIT)
-    return np.copysign(chebyshev.chebval(size * (2 / ERF_LIMIT) - 1, _erf_coefficients()), x)
+    value: NDArray[np.float64] = chebyshev.chebval(size * (2 / ERF_LIMIT) - 1, _erf_coefficients())
+    return np.where(x < 0, -value, value)
 
 
 def gelu(x: F32) -> F32:

@@ -12,7 +12,7 @@ from engine.weights.int8 import GROUP, PANEL
 
 F32 = NDArray[np.float32]
 
-# The int16 range that a row of activations is scaled to. 127 * 32767 * 64 inputs = 266e6 < 2^31: no overflow in a group.
+# The int16 range that a row of activations is scaled to: 127 * 32767 * 64 inputs < 2^31, no group overflows.
 ACTIVATION_LIMIT = 32767
 
 
@@ -90,7 +90,7 @@ class LinearF32(_Only):
 
 @dataclass(frozen=True)
 class LinearI8(_Only):
-    """panels: (ceil(n / 16), padded k / 2, 16, 2) int8; scales: (ceil(n / 16), padded k / 64, 16) float32; n outputs, k inputs."""
+    """panels: (ceil(n / 16), padded k / 2, 16, 2) int8; scales: (ceil(n / 16), padded k / 64, 16) float32."""
 
     panels: NDArray[np.int8]
     scales: F32

@@ -1,4 +1,4 @@
-"""Made inputs and wanted outputs for every kernel: used on each instruction set here, and on other processors through driver.c.
+"""Made inputs and wanted outputs for every kernel: for each instruction set here, and through driver.c for others.
 
 Shapes are odd on purpose (tails of every length), what pads a row is NaN where a kernel must not look, and values run
 from denormals to the stated overflow bounds.
@@ -22,7 +22,14 @@ from engine.layers.norm import unit_length
 from engine.layers.pooling import pool
 from engine.models.bert import Bert
 from engine.plan import Graph, Plan, run_reference
-from engine.weights.int8 import dequantize_groups, fp32_panels, quantize_groups, quantize_table, scales_to_panels, to_panels
+from engine.weights.int8 import (
+    dequantize_groups,
+    fp32_panels,
+    quantize_groups,
+    quantize_table,
+    scales_to_panels,
+    to_panels,
+)
 from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
 
 KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan")
@@ -30,7 +37,7 @@ KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan")
 
 @dataclass(frozen=True)
 class Case:
-    """One call: `ints` are its sizes, a NaN in an output is not compared, `bound` is the largest absolute difference."""
+    """One call: `ints` are its sizes, NaN in an output is not compared, `bound` is the largest absolute difference."""
 
     kernel: str
     name: str
@@ -180,8 +187,8 @@ def plan_case(random: np.random.Generator, hidden: int, heads: int, inner: int, 
     sizes = np.array([buffer.row_bytes * rows[buffer.rows] for buffer in compiler.buffers], np.int64)
     pooled, tokens = run_reference(model.plan, model.weights, batch)
     places = tuple(compiler.places[value.index] for value in (model.plan.pooled, model.plan.tokens))
-    inputs = [np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8), batch.ids, batch.positions, batch.types,
-              batch.starts, sizes, *compiler.kept]  # fmt: skip
+    raw = np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8)
+    inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, *compiler.kept]
     ints = (*places, int(np.diff(batch.starts).max()), 1 << 20)
     bound = 5e-6 if precision == "fp32" else 2e-3
     name = f"{hidden}/{heads}/{inner} {precision} {pooling}"

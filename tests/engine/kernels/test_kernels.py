@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import KernelError
 from engine.kernels import loader
-from engine.kernels.native import NativePlan, _share, Buffer
+from engine.kernels.native import Buffer, NativePlan, _share
 from engine.plan import run_reference
 from tests.engine.kernels.cases import Case, every_case, small_model
 
@@ -25,12 +25,13 @@ def run(found: loader.Library, case: Case) -> list[np.ndarray[Any, Any]]:
     outs = [np.full(o.shape, np.nan, o.dtype) if o.dtype.kind == "f" else np.zeros_like(o) for o in case.outputs]
     if case.kernel == "act":
         np.copyto(outs[0], case.inputs[0])
+    scratch = np.empty(1 << 20, np.uint8)
     arrays = {
         "gemm": lambda: [*case.inputs, *outs, *case.ints],
         "gemm_i8": lambda: [*case.inputs, *outs, *case.ints],
         "act": lambda: [outs[0], *case.ints],
         "scan_int8": lambda: [*case.inputs, *outs, *case.ints],
-        "maxsim": lambda: [case.inputs[0], *case.ints[:2], *case.inputs[1:], case.ints[2], *outs, np.empty(1 << 20, np.uint8)],
+        "maxsim": lambda: [case.inputs[0], *case.ints[:2], *case.inputs[1:], case.ints[2], *outs, scratch],
         "pack_bits": lambda: [*case.inputs, *outs, *case.ints],
     }[case.kernel]()
     found.call(
@@ -110,7 +111,8 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Any) -> None:
 
 
 def test_values_that_live_at_the_same_time_never_share_a_slot() -> None:
-    buffers = [Buffer(64, "tokens", 0, 2), Buffer(32, "tokens", 1, 3), Buffer(128, "tokens", 3, 4), Buffer(8, "texts", 4, 9)]
+    tokens = [Buffer(64, "tokens", 0, 2), Buffer(32, "tokens", 1, 3), Buffer(128, "tokens", 3, 4)]
+    buffers = [*tokens, Buffer(8, "texts", 4, 9)]
     slots, slot_of = _share(buffers)
     assert slot_of[0] != slot_of[1] and slot_of[2] == slot_of[0] and slot_of[3] not in slot_of[:3]
     assert slots[slot_of[0]] == (128, "tokens")
