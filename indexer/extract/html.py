@@ -15,13 +15,9 @@ _DROPPED = frozenset(
     ["script", "style", "noscript", "template", "svg", "math", "iframe", "object", "head", "select", "button"]
 )
 _PARAGRAPHS = frozenset(
-    ["p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "dl", "pre", "blockquote", "hr", "figure"]
-    + ["section", "article", "header", "footer", "main", "aside"]
+    "p h1 h2 h3 h4 h5 h6 table ul ol dl pre blockquote section article header footer main aside figure hr".split()
 )
-_LINES = frozenset(
-    ["div", "li", "dt", "dd", "tr", "br", "address", "figcaption", "caption", "form", "fieldset", "details", "summary"]
-    + ["nav", "body"]
-)
+_LINES = frozenset("div li dt dd tr br address figcaption caption form fieldset details summary nav body".split())
 _LINE, _PARAGRAPH = "\x02", "\x03"  # stand for the ends of blocks until the whole text is there
 _MARKS = re.compile(r"[\x02\x03]")
 _BREAKS = re.compile(r"[ \t\n]*[\x02\x03][ \t\n\x02\x03]*")

@@ -40,8 +40,10 @@ def extract(source: Source) -> Iterator[Piece]:
     source.file.seek(skip_bytes)
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     replaced = False
+    left_bytes = source.size_bytes - skip_bytes  # a log may grow while it is read: what came later is read next time
     while True:
-        block = source.file.read(PIECE_CHARS)
+        block = source.file.read(min(PIECE_CHARS, max(0, left_bytes)))
+        left_bytes -= len(block)
         text = decoder.decode(block, final=not block)
         if text:
             replaced = replaced or "\ufffd" in text

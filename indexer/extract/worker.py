@@ -49,7 +49,7 @@ class Session:
         self.size_bytes, self.mtime_ns = status.st_size, status.st_mtime_ns
         self._head = self._file.read(1024)
         self._file.seek(0)
-        self.hash = _hash(self._file)
+        self.hash = _hash(self._file, self.size_bytes)
         self._file.seek(0)
         self._pieces: Iterator[Piece] | None = None
         self._chars = 0
@@ -89,7 +89,11 @@ class Session:
 
     def _check_unchanged(self) -> None:
         status = os.fstat(self._file.fileno())
-        if (status.st_size, status.st_mtime_ns) != (self.size_bytes, self.mtime_ns):
+        if (status.st_size, status.st_mtime_ns) == (self.size_bytes, self.mtime_ns):
+            return
+        # A log that only grew still begins with the bytes that were read.
+        self._file.seek(0)
+        if not self._extractor.streams or _hash(self._file, self.size_bytes) != self.hash:
             raise Unreadable("changed", "This file was written to while it was read.")
 
 
@@ -164,10 +168,11 @@ def _open_regular(path: bytes) -> BinaryIO:
     return os.fdopen(descriptor, "rb", buffering=1 << 16)
 
 
-def _hash(file: BinaryIO) -> str:
+def _hash(file: BinaryIO, size_bytes: int) -> str:
     digest = hashlib.blake2b(digest_size=HASH_BYTES)
-    while block := file.read(HASH_BLOCK_BYTES):
+    while size_bytes > 0 and (block := file.read(min(size_bytes, HASH_BLOCK_BYTES))):
         digest.update(block)
+        size_bytes -= len(block)
     return digest.hexdigest()
 
 
