@@ -40,7 +40,7 @@ class SingleInstance:
         """True if no other window has this data folder; `on_raise` is then called, on another thread, when one asks."""
         self._lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._lock_path.open("ab")
-        if not _lock(file):
+        if not try_lock(file):
             file.close()
             return False
         self._lock_file = file
@@ -104,7 +104,7 @@ def _address(data_dir: Path) -> str:
     return os.path.join(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir(), f"inkling-{digest}.sock")
 
 
-def _lock(file: IO[bytes]) -> bool:
+def try_lock(file: IO[bytes]) -> bool:
     """Lock without waiting; the system lets go when the process ends, however it ends."""
     try:
         if sys.platform == "win32":
