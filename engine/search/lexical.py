@@ -4,6 +4,21 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.search.candidates import F32, I64, CandidateSource, Scope, Statistics
+
+if TYPE_CHECKING:
+    from engine.search.parse import Query
+
+K1, B = 1.2, 0.75
+POSTINGS_BUDGET = 20_000  # rows of posting lists read for one query
+CANDIDATES = 1_000  # chunks scored in full
+EXACT_LIMIT = 500  # newest exact hits of one identifier or phrase
 
 # Scripts written without spaces between words (CJK, Thai, Lao, Khmer, Burmese) are indexed as overlapping pairs of
 # characters, so that any two characters of a text are found; a lone last character lets one-character queries
@@ -51,3 +66,70 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def bm25(counts: F32, lengths: F32, frequencies: Sequence[int], statistics: Statistics) -> F32:
+    """Score candidates by the words they hold (Robertson and Zaragoza 2009, The Probabilistic Relevance Framework).
+
+    counts: (n, t) float32, how often each stem occurs in each candidate; lengths: (n,) float32, stems in it;
+    frequencies: t, in how many chunks of the store each stem occurs. Returns (n,) float32, >= 0.
+    """
+    saturated = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / max(statistics.average_length, 1.0))[:, None])
+    scores: F32 = (saturated @ idf(frequencies, statistics)).astype(np.float32)
+    return scores
+
+
+def idf(frequencies: Sequence[int], statistics: Statistics) -> F32:
+    """How telling each stem is, from in how many chunks it occurs: (t,) float32, > 0."""
+    df = np.array(frequencies, np.float32)
+    weights: F32 = np.log1p((max(statistics.chunks, 1) - df + 0.5).clip(0.0) / (df + 0.5)).astype(np.float32)
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a query, ready for scoring. stems and frequencies: (t,); stems occur once each, rarest first."""
+
+    stems: tuple[str, ...]
+    frequencies: tuple[int, ...]
+
+    @classmethod
+    def of(cls, query: Query, source: CandidateSource) -> Words:
+        """Stem the query's terms and ask how often each occurs."""
+        stems = dict.fromkeys(stem for term in query.terms for stem in source.stems(term.prepared))
+        ranked = sorted(zip(source.frequencies(list(stems)), stems, strict=True))
+        return cls(tuple(stem for _, stem in ranked), tuple(count for count, _ in ranked))
+
+
+def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSource) -> I64:
+    """The chunks worth scoring: all exact hits of identifiers and phrases, then those with the most telling words.
+
+    The posting lists of the rarest stems are read up to a budget; which chunks hold how much idf is counted from them
+    alone, and only the best are scored in full by the caller. Returns chunk ids, not ordered.
+    """
+    found = [
+        source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.terms if term.exact or term.prefix
+    ]
+    weights = idf(words.frequencies, source.statistics())
+    lists: list[I64] = []
+    shares: list[F32] = []
+    budget = POSTINGS_BUDGET
+    for stem, frequency, weight in zip(words.stems, words.frequencies, weights, strict=True):
+        if frequency == 0:
+            continue
+        if lists and frequency > budget:
+            break
+        postings = source.match(f'"{stem}"', POSTINGS_BUDGET, stemmed=True)
+        lists.append(postings)
+        shares.append(np.full(postings.shape, weight, np.float32))
+        budget -= postings.size
+    if lists:
+        ids, where = np.unique(np.concatenate(lists), return_inverse=True)
+        held = np.bincount(where, np.concatenate(shares))
+        if not scope.open and scope.chunks is not None:
+            held = np.where(np.isin(ids, scope.chunks), held, -1.0)
+        best = np.argpartition(-held, CANDIDATES)[:CANDIDATES] if ids.size > CANDIDATES else np.arange(ids.size)
+        found.append(ids[best])
+    if scope.chunks is not None:
+        found.append(scope.chunks[-EXACT_LIMIT:])
+    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -82,10 +82,14 @@ class Reader:
             except apsw.Error as error:
                 raise explain(error, self.path) from error
 
-    def rows(self, sql: str, *values: int | float | str | bytes | None) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute one statement and fetch all that it yields."""
         with self.snapshot():
             return self.db.execute(sql, values).fetchall()
+
+    def data_version(self) -> int:
+        """A number that changes with every commit of another connection."""
+        return int(self.rows("PRAGMA data_version")[0][0])
 
     def roots(self) -> list[Root]:
         """All watched folders, in the order in which they were added."""

@@ -67,7 +67,7 @@ CREATE TABLE chunks (
     embed       INTEGER NOT NULL,                  -- 0: found by words only
     UNIQUE (content_id, ordinal)
 ) STRICT;
-CREATE INDEX chunks_by_hash ON chunks (text_hash);
+CREATE INDEX chunks_by_hash ON chunks (text_hash, content_id, embed);
 
 -- Beside each chunk, how often each stem occurs: scoring a few hundred candidates reads these and no posting lists.
 CREATE TABLE term_counts (

@@ -1,0 +1,44 @@
+"""Putting scores of different kinds together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.search.candidates import F32
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each standardised score counts. Chosen leave-one-set-out by tests/benchmarks/ranking.py."""
+
+    meaning: float = 1.0
+    words: float = 0.5
+    tokens: float = 1.0
+    first_words: float = 0.7  # before reranking, when there are no token scores
+
+
+def standardise(scores: F32) -> F32:
+    """Mean 0 and deviation 1 over the candidates that have a score; those without one (NaN) get the lowest there is.
+
+    scores: (n,) float32. Returns (n,) float32; all 0 where the scores do not differ.
+    """
+    known = ~np.isnan(scores)
+    out = np.zeros(scores.shape, np.float32)
+    if not known.any():
+        return out
+    values = scores[known]
+    deviation = float(values.std())
+    if deviation > 1e-9:
+        out[known] = (values - values.mean()) / deviation
+    out[~known] = out[known].min()
+    return out
+
+
+def fuse(parts: list[tuple[float, F32]]) -> F32:
+    """The weighted sum of standardised scores: [(weight, (n,) float32), ...] -> (n,) float32."""
+    total = np.zeros(parts[0][1].shape, np.float32)
+    for weight, scores in parts:
+        total += np.float32(weight) * standardise(scores)
+    return total

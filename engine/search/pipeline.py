@@ -1,0 +1,306 @@
+"""One search from the typed text to the hits: parse, find by words and by meaning, fuse, rerank, group, show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from engine.search import maxsim
+from engine.search.candidates import F32, I64, CandidateSource, Filters, FoundDocument, Passage, Scope
+from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
+from engine.search.fusion import Weights, fuse
+from engine.search.lexical import Words, bm25, find_by_words, idf
+from engine.search.parse import Query, parse
+from engine.search.snippet import best_sentence, snippet, token_spans_hit, word_spans
+
+Mode = Literal["hybrid", "words", "meaning"]
+NEAREST = 200  # chunks taken by meaning
+BEST_WORDS = 200  # chunks taken by words
+RERANKED = 100  # of both, those whose tokens are compared
+TELLING_HITS = 100  # an identifier with more exact hits than this is an ordinary word
+
+
+NO_FILTERS = Filters()
+WEIGHTS = Weights()
+
+
+class Cancelled(Exception):
+    """A newer query made this one pointless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked. limit: documents at most; filters are added to those written into the query."""
+
+    text: str
+    limit: int = 20
+    mode: Mode = "hybrid"
+    rerank: bool = True
+    filters: Filters = NO_FILTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found, by its best chunk.
+
+    documents: all that have this content; the first is shown. score: comparable within one result only.
+    start_char, end_char, passage: what answers the query, in characters of the document. highlights: (start, end) in
+    `snippet`, passage_span: the passage in it. more: further chunks of the document among the candidates that were
+    ranked. weak: probably no answer.
+    """
+
+    documents: tuple[FoundDocument, ...]
+    score: float
+    page: int | None
+    line: int | None
+    start_char: int
+    end_char: int
+    snippet: str
+    highlights: tuple[tuple[int, int], ...]
+    passage: str
+    passage_span: tuple[int, int]
+    more: int
+    weak: bool
+
+
+@dataclass(slots=True)
+class Result:
+    """hits: best first. stages_ms: milliseconds by stage. words_only: the meaning could not be searched."""
+
+    hits: list[Hit]
+    stages_ms: dict[str, float]
+    words_only: bool = False
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The chunks under consideration, as parallel arrays of n; cosines are NaN without a vector."""
+
+    chunk_ids: I64
+    content_ids: I64
+    words: F32
+    cosines: F32
+    exact: F32
+    scores: F32 = field(default_factory=lambda: np.empty(0, np.float32))
+
+    def take(self, at: I64) -> Candidates:
+        """Those at some positions, in that order."""
+        scores = self.scores[at] if self.scores.size else self.scores
+        return Candidates(
+            self.chunk_ids[at], self.content_ids[at], self.words[at], self.cosines[at], self.exact[at], scores
+        )
+
+
+def search(
+    request: Request,
+    source: CandidateSource,
+    encoder: QueryEncoder | None,
+    *,
+    weights: Weights = WEIGHTS,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Find, rank and show. encoder None: by words only. Raises Cancelled as soon as `cancelled` says so."""
+    return Search(request, source, encoder, weights, cancelled).run()
+
+
+class Search:
+    """The state of one search; its methods are the stages in order."""
+
+    def __init__(
+        self,
+        request: Request,
+        source: CandidateSource,
+        encoder: QueryEncoder | None,
+        weights: Weights,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.request, self.source, self.weights, self.cancelled = request, source, weights, cancelled
+        self.encoder = None if request.mode == "words" else encoder
+        self.stages_ms: dict[str, float] = {}
+        self.meaning: Meaning | None = None
+        self.token_weights = np.empty(0, np.float32)
+        self.more: dict[int, int] = {}
+
+    def run(self) -> Result:
+        """All stages. The model runs before the snapshot begins, so that the snapshot is short."""
+        with self._stage("parse"):
+            query = parse(self.request.text)
+            query = replace(query, filters=join(query.filters, self.request.filters))
+        words_only = self.encoder is None and self.request.mode != "words"
+        if query.empty:
+            return Result([], self.stages_ms, words_only)
+        if self.encoder is not None:
+            with self._stage("embed"):
+                self.meaning = encode_query(self.encoder, query.text)
+        with self.source.snapshot():
+            candidates, words = self._find(query)
+            if candidates.chunk_ids.size and self.request.rerank and self.meaning is not None:
+                with self._stage("rerank"):
+                    candidates = self._rerank(candidates, query, words)
+            with self._stage("show"):
+                hits = self._show(candidates, query, words)
+        return Result(hits, self.stages_ms, words_only)
+
+    def _find(self, query: Query) -> tuple[Candidates, Words]:
+        """Candidates by words and by meaning, with the scores of both, best first."""
+        source, mode = self.source, self.request.mode
+        with self._stage("words"):
+            words = Words.of(query, source)
+            required = [" OR ".join(term.expression for term in group) for group in query.required]
+            scope = source.scope(query.filters, required, [term.expression for term in query.excluded])
+            named = self._named(query) if mode != "meaning" else np.empty(0, np.int64)
+            by_words = find_by_words(query, words, scope, source) if mode != "meaning" else np.empty(0, np.int64)
+            by_words = np.union1d(by_words, source.first_chunks(named))
+        near, cosines = np.empty(0, np.int64), np.empty(0, np.float32)
+        if self.meaning is not None:
+            with self._stage("meaning"):
+                near, cosines = source.nearest(self.meaning.vector, NEAREST, scope)
+        with self._stage("score"):
+            found = self._score(query, words, scope, np.union1d(by_words, near), named)
+            order = np.argsort(near)
+            found.cosines[np.isin(found.chunk_ids, near)] = cosines[order][np.isin(near[order], found.chunk_ids)]
+            found = self._keep_best(found, near)
+            if self.meaning is not None:
+                unknown = np.isnan(found.cosines)
+                found.cosines[unknown] = source.similarities(found.chunk_ids[unknown], self.meaning.vector)
+            found.scores = self._first_scores(found)
+        return found.take(_ranked(found)), words
+
+    def _named(self, query: Query) -> I64:
+        """Contents of documents whose name or title holds every word of the query."""
+        return self.source.match_names(" AND ".join(term.expression for term in query.terms[:16]), BEST_WORDS)
+
+    def _score(self, query: Query, words: Words, scope: Scope, ids: I64, named: I64) -> Candidates:
+        """Word scores of all candidates that the scope allows."""
+        counts = self.source.term_counts(ids, words.stems)
+        statistics = self.source.statistics()
+        scores = bm25(counts.counts, counts.lengths, words.frequencies, statistics)
+        scores[np.isin(counts.content_ids, named)] += NAME_SHARE * idf(words.frequencies, statistics).sum()
+        exact = np.zeros(ids.shape, np.float32)
+        for term in query.identifiers:
+            hits = self.source.match(term.expression, TELLING_HITS + 1, stemmed=False)
+            if hits.size <= TELLING_HITS:
+                exact += np.isin(ids, hits)
+        allowed = np.flatnonzero((counts.content_ids >= 0) & scope.allows(ids, counts.content_ids))
+        found = Candidates(ids, counts.content_ids, scores, np.full(ids.shape, np.nan, np.float32), exact)
+        return found.take(allowed)
+
+    def _keep_best(self, found: Candidates, near: I64) -> Candidates:
+        """All that is near in meaning, and the best by words."""
+        keep = np.isin(found.chunk_ids, near)
+        order = np.lexsort((found.chunk_ids, -found.words, -found.exact))[:BEST_WORDS]
+        if self.request.mode != "meaning":
+            keep[order] = True
+        return found.take(np.flatnonzero(keep))
+
+    def _first_scores(self, found: Candidates) -> F32:
+        if self.meaning is None:
+            return found.words
+        if self.request.mode == "meaning":
+            return np.where(np.isnan(found.cosines), np.float32(-1.0), found.cosines)
+        return fuse([(self.weights.meaning, found.cosines), (self.weights.first_words, found.words)])
+
+    def _rerank(self, found: Candidates, query: Query, words: Words) -> Candidates:
+        """Compare the tokens of the best candidates with those of the query."""
+        assert self.meaning is not None
+        best = found.take(np.arange(min(RERANKED, found.chunk_ids.size)))
+        statistics = self.source.statistics()
+        self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
+        bits, starts = self.source.token_bits(best.chunk_ids)
+        tokens = maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
+        parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, tokens)]
+        if self.request.mode == "hybrid":
+            parts.append((self.weights.words, best.words))
+        best.scores = fuse(parts)
+        return best.take(_ranked(best))
+
+    def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
+        """One hit a document, equal texts folded, with snippet and passage."""
+        contents, first, counts = np.unique(found.content_ids, return_index=True, return_counts=True)
+        self.more = dict(zip(contents.tolist(), counts.tolist(), strict=True))
+        found = found.take(np.sort(first))
+        hits: list[Hit] = []
+        texts: dict[str, int] = {}
+        at = 0
+        while len(hits) < self.request.limit and at < found.chunk_ids.size:
+            part = found.take(np.arange(at, min(at + self.request.limit, found.chunk_ids.size)))
+            at += part.chunk_ids.size
+            documents: dict[int, list[FoundDocument]] = {}
+            for document in self.source.documents(part.content_ids, query.filters):
+                documents.setdefault(document.content_id, []).append(document)
+            passages = {passage.chunk_id: passage for passage in self.source.passages(part.chunk_ids)}
+            for i, chunk_id in enumerate(part.chunk_ids.tolist()):
+                passage, owners = passages.get(chunk_id), documents.get(int(part.content_ids[i]), [])
+                if passage is None or not owners:
+                    continue
+                same = " ".join(passage.text.split()).casefold()
+                if same in texts:
+                    known = hits[texts[same]]
+                    hits[texts[same]] = replace(known, documents=known.documents + tuple(owners))
+                elif len(hits) < self.request.limit:
+                    texts[same] = len(hits)
+                    hits.append(self._hit(part, i, passage, owners, query, words))
+        return hits
+
+    def _hit(
+        self, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument], query: Query, words: Words
+    ) -> Hit:
+        if self.cancelled():
+            raise Cancelled
+        stems = set(words.stems)
+        marked = word_spans(passage.text, stems, query.terms, self.source.stems)
+        start, end = best_sentence(passage.text, self._matches(passage, marked))
+        shown = snippet(passage.text, (start, end), marked)
+        return Hit(
+            documents=tuple(owners),
+            score=float(found.scores[i]),
+            page=passage.page,
+            line=None if passage.line is None else passage.line + passage.text.count("\n", 0, start),
+            start_char=passage.start_char + start,
+            end_char=passage.start_char + end,
+            snippet=shown.text,
+            highlights=shown.highlights,
+            passage=passage.text[start:end],
+            passage_span=shown.focus,
+            more=int(self.more.get(passage.content_id, 1)) - 1,
+            weak=False,
+        )
+
+    def _matches(self, passage: Passage, marked: list[tuple[int, int]]) -> list[tuple[float, int, int]]:
+        """What in the passage answers the query: tokens by meaning where they are known, else words."""
+        if self.meaning is not None and self.encoder is not None and self.token_weights.size:
+            bits, _ = self.source.token_bits(np.array([passage.chunk_id], np.int64))
+            if bits.shape[0]:
+                rows, gains = maxsim.where(self.meaning.tokens, self.token_weights, bits)
+                return token_spans_hit(rows, gains, self.encoder.token_spans(passage.text))
+        return [(1.0, start, end) for start, end in marked]
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        if self.cancelled():
+            raise Cancelled
+        start = time.perf_counter()
+        yield
+        self.stages_ms[name] = round((time.perf_counter() - start) * 1000, 3)
+
+
+NAME_SHARE = 0.6
+
+
+def join(a: Filters, b: Filters) -> Filters:
+    """Both filters at once. Types and folders are alternatives among themselves; the narrower dates hold."""
+    after = [time for time in (a.after_ns, b.after_ns) if time is not None]
+    before = [time for time in (a.before_ns, b.before_ns) if time is not None]
+    return Filters(
+        a.folders + b.folders, a.types + b.types, max(after) if after else None, min(before) if before else None
+    )
+
+
+def _ranked(found: Candidates) -> I64:
+    """Positions best first, exact hits of identifiers before all else; ties by id, so that results are stable."""
+    return np.lexsort((found.chunk_ids, -found.scores, -found.exact))

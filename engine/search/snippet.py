@@ -1,0 +1,155 @@
+"""What of a chunk is shown: a stretch around the best sentence, with the words of the query marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.search.candidates import F32, I32
+from engine.search.lexical import UNSPACED_RUN, prepare_text
+from engine.search.parse import Term
+
+SNIPPET_CHARS = 280
+PASSAGE_CHARS = 600  # a "sentence" longer than this is cut
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？；]+[」』”’）]*|\n\s*\n|\n(?=\s*[-*•#\d])")
+_SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*[+#]*")
+
+Stems = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """text: white space folded, cut at words. highlights: (start, end) characters in it; focus: the passage in it."""
+
+    text: str
+    highlights: tuple[tuple[int, int], ...]
+    focus: tuple[int, int]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The sentences of a text as (start, end), white space around them left out; together they hold all that is not."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
+        part = text[at:end]
+        start, stop = at + len(part) - len(part.lstrip()), at + len(part.rstrip())
+        if stop > start:
+            found.append((start, stop))
+        at = end
+    return found
+
+
+def best_sentence(text: str, spans: Sequence[tuple[float, int, int]]) -> tuple[int, int]:
+    """The sentence that holds the most of what matched; with its neighbour where that holds nearly as much.
+
+    spans: what matched, as (gain, start, end) in characters of the text. Returns (start, end).
+    """
+    found = sentences(text)
+    if not found:
+        return 0, len(text)
+    gains = np.zeros(len(found))
+    starts = np.array([start for start, _ in found])
+    for gain, start, _ in spans:
+        at = int(np.searchsorted(starts, start, "right")) - 1
+        if at >= 0 and start < found[at][1]:
+            gains[at] += gain
+    best = int(gains.argmax())
+    begin, end = found[best]
+    for other in (best - 1, best + 1):
+        if 0 <= other < len(found) and gains[other] > 0.8 * gains[best] > 0:
+            joined = min(begin, found[other][0]), max(end, found[other][1])
+            if joined[1] - joined[0] <= PASSAGE_CHARS:
+                return joined
+    return begin, min(end, begin + PASSAGE_CHARS)
+
+
+def word_spans(text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> list[tuple[int, int]]:
+    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts."""
+    found: list[tuple[int, int]] = []
+    known: dict[str, bool] = {}
+    for word in _WORD.finditer(text):
+        if UNSPACED_RUN.search(word[0]):
+            continue
+        if word[0] not in known:
+            prepared = prepare_text(word[0])
+            parts = stem(prepared)
+            begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
+            known[word[0]] = begins or any(part in stems for part in parts)
+        if known[word[0]]:
+            found.append(word.span())
+    wanted = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
+    for piece in wanted:
+        found += [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
+    return _join(found)
+
+
+def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int, int]]:
+    """MaxSim's matches as (gain, start, end): rows (q,) tokens of the chunk, gains (q,), spans (t, 2) characters."""
+    return [
+        (float(gain), int(spans[row, 0]), int(spans[row, 1]))
+        for row, gain in zip(rows.tolist(), gains.tolist(), strict=True)
+        if 0 <= row < spans.shape[0] and gain > 0
+    ]
+
+
+def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]) -> Snippet:
+    """A stretch of about SNIPPET_CHARS around `focus` (start, end), with `marked` words and the focus located in it."""
+    begin, end = _window(text, focus)
+    folded = ["…"] if begin > 0 else []
+    at: list[int] = []  # where each character of the window comes to stand
+    for char in text[begin:end]:
+        at.append(len(folded))
+        if not char.isspace():
+            folded.append(char)
+        elif folded and folded[-1] != " ":
+            folded.append(" ")
+    at.append(len(folded))
+
+    def moved(start: int, stop: int) -> tuple[int, int]:
+        return at[max(start, begin) - begin], at[min(stop, end) - begin]
+
+    highlights = tuple(moved(start, stop) for start, stop in marked if start >= begin and stop <= end)
+    shown = "".join(folded)
+    return Snippet(
+        shown.rstrip() + ("…" if end < len(text.rstrip()) else ""),
+        highlights,
+        moved(*focus) if focus[0] < end else (0, 0),
+    )
+
+
+def _window(text: str, focus: tuple[int, int]) -> tuple[int, int]:
+    """SNIPPET_CHARS around the focus, a third of the room before it, cut where words end."""
+    start, stop = focus
+    if stop - start >= SNIPPET_CHARS:
+        return start, _word_end(text, start + SNIPPET_CHARS)
+    room = SNIPPET_CHARS - (stop - start)
+    begin = max(0, start - room // 3)
+    end = min(len(text), begin + SNIPPET_CHARS)
+    begin = max(0, min(begin, end - SNIPPET_CHARS))
+    if begin > 0:
+        space = re.search(r"\s", text[begin:start])
+        begin = begin + space.end() if space else begin
+    return begin, _word_end(text, end)
+
+
+def _word_end(text: str, end: int) -> int:
+    """The last end of a word at or before `end`; `end` itself in a text without spaces."""
+    if end >= len(text) or text[end].isspace():
+        return min(end, len(text))
+    space = max(text.rfind(" ", end - 40, end), text.rfind("\n", end - 40, end))
+    return space if space > 0 else end
+
+
+def _join(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ascending spans, those that overlap or touch made one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
