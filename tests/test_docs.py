@@ -1,7 +1,10 @@
 """The documents tell the truth: commands, options, settings, links and file names in them exist."""
 
+import importlib.util
 import re
 import shlex
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -76,3 +79,38 @@ def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
     version = re.search(r'^version = "([^"]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     newest = re.search(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert version and newest and version[1] == newest[1]
+
+
+@pytest.fixture(scope="module")
+def licences() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("licences", ROOT / "packaging" / "licences.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_package_that_is_installed_along_is_listed_with_its_licence(licences: ModuleType) -> None:
+    packages = licences.installed_closure(licences.core_dependencies())
+    assert not licences.forbidden(packages)
+    listed = licences.TARGET.read_text(encoding="utf-8").lower().replace("_", "-")
+    needed = [name.lower().replace("_", "-") for name in licences.core_dependencies()]
+    # What the hub client needs changes from release to release; what Inkling names itself must be in the list.
+    assert not [name for name in needed if f"| {name} |" not in listed], "run packaging/licences.py"
+
+
+@pytest.mark.parametrize(
+    ("licence", "refused"),
+    [
+        ("GPL-3.0-only", True),
+        ("GNU Affero General Public License v3 (AGPL)", True),
+        ("GNU General Public License v2", True),
+        ("UNKNOWN", True),
+        ("LGPL-3.0-only", False),
+        ("GPL-3.0 with the runtime library exception", False),
+        ("MIT", False),
+    ],
+)
+def test_a_licence_that_would_bind_all_of_inkling_is_refused(licence: str, refused: bool, licences: ModuleType) -> None:
+    assert bool(licences.forbidden([licences.Package("x", licence, "", "")])) is refused
