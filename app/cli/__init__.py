@@ -6,6 +6,7 @@ below it, and `args.json` is there for every command.
 """
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -144,6 +145,7 @@ def program_version() -> str:
 
 def run(argv: list[str]) -> int:
     """Parse, run, and turn known trouble into one sentence on stderr; anything else is a bug and shows its trace."""
+    print_anything()
     if argv[:1] == ["indexer"] or argv[:1] == ["extract-worker"]:
         from app.cli import indexer_child
 
@@ -155,6 +157,14 @@ def run(argv: list[str]) -> int:
     return guarded(lambda: command(args))
 
 
+def print_anything() -> None:
+    """Let no file name stop a print: what the terminal's encoding lacks, or is no text at all, is shown as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        # A packaged program without a console has no streams, and a test may have put its own in their place.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def guarded(command: Callable[[], int]) -> int:
     """Run a command under the rules that all of them share; returns the exit code."""
     from engine.errors import EngineError
@@ -162,7 +172,8 @@ def guarded(command: Callable[[], int]) -> int:
 
     try:
         code = command()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except (EngineError, IndexerError) as error:
         print(f"inkling: {error}", file=sys.stderr)

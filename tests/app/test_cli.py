@@ -116,3 +116,12 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_name_that_the_terminal_cannot_show_is_escaped(encoding: str) -> None:
+    code = "from app import cli; cli.print_anything(); print('\\udcff 会议')"
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode(encoding).startswith("\\udcff ")
