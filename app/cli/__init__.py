@@ -158,7 +158,7 @@ def run(argv: list[str]) -> int:
 
 
 def print_anything() -> None:
-    """Let no file name stop a print: what the terminal's encoding lacks, or is no text at all, is shown as an escape."""
+    """Let no file name stop a print: what the terminal cannot show, or is no text at all, becomes an escape."""
     for stream in (sys.stdout, sys.stderr):
         # A packaged program without a console has no streams, and a test may have put its own in their place.
         if isinstance(stream, io.TextIOWrapper):
