@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
@@ -29,7 +29,7 @@ class Card:
 
 
 class CardDelegate(QStyledItemDelegate):
-    def __init__(self, parent: object, text_lines: int) -> None:
+    def __init__(self, parent: QObject, text_lines: int) -> None:
         super().__init__(parent)
         self._text_lines = text_lines
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from ui import icons
 from ui.empty_states import EmptyText
-from ui.theme import GRID
+from ui.theme import GRID, styled
 
 
 class EmptyPanel(QWidget):
@@ -17,15 +17,15 @@ class EmptyPanel(QWidget):
         super().__init__()
         self._shown: EmptyText | None = None
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
-        self._title = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, objectName="Heading")
-        self._text = QLabel(alignment=Qt.AlignmentFlag.AlignCenter, objectName="Muted")
+        self._title = styled(QLabel(alignment=Qt.AlignmentFlag.AlignCenter), "Heading")
+        self._text = styled(QLabel(alignment=Qt.AlignmentFlag.AlignCenter), "Muted")
         for label in (self._title, self._text):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
         self._text.setFixedWidth(440)
         self._text.setMinimumHeight(12 * GRID)
         self._text.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
-        self._button = QPushButton(objectName="Primary")
+        self._button = styled(QPushButton(), "Primary")
         self._button.clicked.connect(lambda: self._shown and self.action_wished.emit(self._shown.action))
         column = QVBoxLayout(self)
         column.setContentsMargins(8 * GRID, 8 * GRID, 8 * GRID, 16 * GRID)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -23,7 +23,7 @@ from ui.clients import Clients, IndexStatus, RootView
 from ui.empty_panel import EmptyPanel
 from ui.empty_states import empty_text
 from ui.folder_model import FolderModel
-from ui.theme import GRID
+from ui.theme import GRID, styled
 from ui.view import View
 
 
@@ -42,7 +42,8 @@ class FoldersView(View):
         self.list.setMouseTracking(True)
         self.list.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.list.setAccessibleName(self.tr("Watched folders"))
-        self.list.contextMenuEvent = self._context_menu
+        self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.list.customContextMenuRequested.connect(self._context_menu)
         self.empty = EmptyPanel()
         self.empty.action_wished.connect(lambda _: self.add_folder_wished.emit())
         self._lay_out()
@@ -68,10 +69,10 @@ class FoldersView(View):
         self.list.viewport().update()
 
     def _lay_out(self) -> None:
-        self.heading = QLabel(self.tr("Folders"), objectName="Heading")
-        self.summary = QLabel(objectName="Muted")
-        self.notice = QLabel(objectName="Notice", wordWrap=True, visible=False)
-        self.add_button = QPushButton(self.tr("Add folder…"), objectName="Primary")
+        self.heading = styled(QLabel(self.tr("Folders")), "Heading")
+        self.summary = styled(QLabel(), "Muted")
+        self.notice = styled(QLabel(wordWrap=True), "Notice")
+        self.add_button = styled(QPushButton(self.tr("Add folder…")), "Primary")
         self.pause_button = QPushButton(self.tr("Pause"))
         self.rescan_button = QPushButton(self.tr("Check now"))
         self.rescan_button.setToolTip(self.tr("Compare all folders with what Inkling knows of them"))
@@ -80,7 +81,7 @@ class FoldersView(View):
         self.pause_button.clicked.connect(lambda: self.clients.index.set_paused(not self._status.paused))
         self.rescan_button.clicked.connect(self.clients.index.rescan)
         self.remove_button.clicked.connect(self._ask_remove)
-        strip = QFrame(objectName="Strip")
+        strip = styled(QFrame(), "Strip")
         names = QVBoxLayout()
         names.setSpacing(GRID)
         names.addWidget(self.heading)
@@ -137,7 +138,7 @@ class FoldersView(View):
     def current(self) -> RootView | None:
         return self.model.root(self.list.currentIndex())
 
-    def _context_menu(self, event: QContextMenuEvent) -> None:
+    def _context_menu(self, place: QPoint) -> None:
         root = self.current
         if root is None:
             return
@@ -145,7 +146,7 @@ class FoldersView(View):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(icons.icon("reveal"), self.tr("Show folder"), lambda: self.clients.desktop.open_file(root.path))
         menu.addAction(icons.icon("remove"), self.tr("Remove…"), self._ask_remove)
-        menu.popup(event.globalPos())
+        menu.popup(self.list.viewport().mapToGlobal(place))
 
     def _ask_remove(self) -> None:
         root = self.current

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from PySide6.QtCore import QMimeData, Qt, QTimer
 from PySide6.QtGui import QAction, QActionGroup, QDragEnterEvent, QDropEvent, QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
@@ -16,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from ui import icons, theme
-from ui.clients import Clients
+from ui.clients import Appearance, Clients
 from ui.rail import Rail
 from ui.search_view import SearchView
 from ui.shortcuts import ShortcutSheet
@@ -94,7 +97,7 @@ class MainWindow(QMainWindow):
         ):
             QShortcut(QKeySequence(keys), self, action)
 
-    def _action(self, menu: QMenu, text: str, keys: str, wish: object) -> QAction:
+    def _action(self, menu: QMenu, text: str, keys: str, wish: Callable[[], object]) -> QAction:
         action = menu.addAction(text)
         action.setShortcut(QKeySequence(keys))
         action.triggered.connect(lambda _=False: wish())
@@ -102,15 +105,16 @@ class MainWindow(QMainWindow):
 
     def _build_appearance(self, menu: QMenu) -> None:
         group = QActionGroup(self)
-        for name, text in (
+        choices: tuple[tuple[Appearance, str], ...] = (
             ("system", self.tr("Like the &system")),
             ("light", self.tr("&Light")),
             ("dark", self.tr("&Dark")),
-        ):
+        )
+        for name, text in choices:
             action = group.addAction(menu.addAction(text))
             action.setCheckable(True)
             action.setChecked(self.clients.settings.appearance == name)
-            action.triggered.connect(lambda _=False, name=name: self._set_appearance(name))
+            action.triggered.connect(partial(self._set_appearance, name))
 
     def _connect(self) -> None:
         index = self.clients.index
@@ -172,13 +176,15 @@ class MainWindow(QMainWindow):
             self.clients.index.add_root(path)
             self.show_view("folders")
 
-    def _set_appearance(self, appearance: str) -> None:
+    def _set_appearance(self, appearance: Appearance, _checked: bool = True) -> None:
         self.clients.settings.set_appearance(appearance)
         theme.set_appearance(appearance)
         self._dress()
 
     def _dress(self) -> None:
-        theme.apply(QApplication.instance())
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            theme.apply(application)
         self.rail.repaint_icons()
         for view in self.views.values():
             view.repaint_icons()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFont, QTextBlockFormat, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QColor, QFont, QResizeEvent, QTextBlockFormat, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from ui import icons, theme, wording
@@ -12,7 +12,7 @@ from ui.elided_label import ElidedLabel
 from ui.file_badge import FileBadge
 from ui.result_delegate import ResultDelegate
 from ui.spans import Utf16
-from ui.theme import GRID
+from ui.theme import GRID, styled
 
 _LINE_HEIGHT = 140  # per cent: running text needs more air than a list
 _COLUMN = 760  # pixels: longer lines are hard to follow
@@ -51,8 +51,8 @@ class Preview(QFrame):
         self._title.setObjectName("Title")
         self._folder = ElidedLabel(Qt.TextElideMode.ElideMiddle)
         self._folder.setObjectName("Muted")
-        self._place = QLabel(objectName="Tag")
-        self._offline = QLabel(self.tr("Offline"), objectName="OfflineTag")
+        self._place = styled(QLabel(), "Tag")
+        self._offline = styled(QLabel(self.tr("Offline")), "OfflineTag")
         self._offline.setToolTip(self.tr("The disk of this file is not there now. This is the text read earlier."))
         names = QVBoxLayout()
         names.setSpacing(2)
@@ -76,7 +76,7 @@ class Preview(QFrame):
             ("reveal", self.tr("Show in folder (Ctrl+Enter)"), self.reveal_wished),
             ("copy", self.tr("Copy passage (Ctrl+Alt+C)"), self.copy_passage_wished),
         ):
-            button = QToolButton(objectName="Plain")
+            button = styled(QToolButton(), "Plain")
             button.setToolTip(text)
             button.setAccessibleName(text)
             button.setIcon(icons.icon(icon))
@@ -201,9 +201,9 @@ class _Body(QTextEdit):
         cursor.setPosition(min(lead + span[1], last), QTextCursor.MoveMode.KeepAnchor)
         made.cursor = cursor
         style = QTextCharFormat()
-        style.setBackground(theme.QColor(ground))
+        style.setBackground(QColor(ground))
         if colour:
-            style.setForeground(theme.QColor(colour))
+            style.setForeground(QColor(colour))
         made.format = style
         return made
 
@@ -215,7 +215,7 @@ class _Body(QTextEdit):
         bar = self.verticalScrollBar()
         bar.setValue(bar.value() + self.cursorRect(cursor).top() - self.viewport().height() // 3)
 
-    def resizeEvent(self, event: object) -> None:
+    def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         side = max(0, (self.width() - _COLUMN) // 2)
         margins = self.viewportMargins()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -22,7 +22,7 @@ from ui.clients import Clients, Failure, IndexStatus
 from ui.empty_panel import EmptyPanel
 from ui.empty_states import EmptyText
 from ui.problem_model import ProblemModel
-from ui.theme import GRID
+from ui.theme import GRID, styled
 from ui.view import View
 
 
@@ -42,7 +42,8 @@ class ProblemsView(View):
         self.list.setMouseTracking(True)
         self.list.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.list.setAccessibleName(self.tr("Files that could not be read"))
-        self.list.contextMenuEvent = self._context_menu
+        self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.list.customContextMenuRequested.connect(self._context_menu)
         self.list.doubleClicked.connect(lambda _: self._open())
         self.empty = EmptyPanel()
         self.empty.show_text(
@@ -71,11 +72,11 @@ class ProblemsView(View):
         self.list.viewport().update()
 
     def _lay_out(self) -> None:
-        strip = QFrame(objectName="Strip")
-        self.summary = QLabel(objectName="Muted")
+        strip = styled(QFrame(), "Strip")
+        self.summary = styled(QLabel(), "Muted")
         names = QVBoxLayout()
         names.setSpacing(GRID)
-        names.addWidget(QLabel(self.tr("Problems"), objectName="Heading"))
+        names.addWidget(styled(QLabel(self.tr("Problems")), "Heading"))
         names.addWidget(self.summary)
         self.open_button = QPushButton(self.tr("Open"))
         self.reveal_button = QPushButton(self.tr("Show in folder"))
@@ -149,7 +150,7 @@ class ProblemsView(View):
             text = f"{wording.shown_path(self.current.path)}: {self.current.message}"
             QGuiApplication.clipboard().setText(text)
 
-    def _context_menu(self, event: QContextMenuEvent) -> None:
+    def _context_menu(self, place: QPoint) -> None:
         if self.current is None:
             return
         menu = QMenu(self)
@@ -158,4 +159,4 @@ class ProblemsView(View):
         menu.addAction(icons.icon("open"), self.tr("Open file"), self._open)
         menu.addAction(icons.icon("reveal"), self.tr("Show in folder"), self._reveal)
         menu.addAction(icons.icon("copy"), self.tr("Copy path and reason"), self._copy)
-        menu.popup(event.globalPos())
+        menu.popup(self.list.viewport().mapToGlobal(place))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu
 from ui import icons
 from ui.clients import Hit
 from ui.result_delegate import ResultDelegate
-from ui.result_model import ResultModel
+from ui.result_model import Index, ResultModel
 
 
 class ResultList(QListView):
@@ -66,7 +66,7 @@ class ResultList(QListView):
     def page_rows(self) -> int:
         return max(1, self.viewport().height() // max(1, self.sizeHintForRow(0)) - 1)
 
-    def currentChanged(self, current: QModelIndex, previous: QModelIndex) -> None:
+    def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
         if self._replacing:
             return

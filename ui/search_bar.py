@@ -36,7 +36,7 @@ class ModeSwitch(QFrame):
         self._add(row, "words", self.tr("Words"), self.tr("Only passages with the words themselves"))
         self._add(row, "meaning", self.tr("Meaning"), self.tr("Only by what a passage says, in whatever words"))
         self._group.button(0).setChecked(True)
-        self._group.idToggled.connect(lambda place, on: on and self.changed.emit(self._modes[place]))
+        self._group.idToggled.connect(self._toggled)
 
     def _add(self, row: QHBoxLayout, mode: Mode, text: str, tip: str) -> None:
         button = QToolButton()
@@ -47,6 +47,10 @@ class ModeSwitch(QFrame):
         self._group.addButton(button, len(self._modes))
         self._modes.append(mode)
         row.addWidget(button)
+
+    def _toggled(self, place: int, on: bool) -> None:
+        if on:
+            self.changed.emit(self._modes[place])
 
     @property
     def mode(self) -> Mode:
@@ -78,9 +82,9 @@ class SearchBar(QWidget):
         self.box.setAccessibleDescription(self.tr("Results appear while you type; arrow keys move among them"))
         self._glass = self.box.addAction(icons.icon("search"), QLineEdit.ActionPosition.LeadingPosition)
         self._clear = QAction(icons.icon("clear"), self.tr("Clear"), self.box)
-        self._clear.setVisible(False)
         self._clear.triggered.connect(self.clear)
         self.box.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
+        self._clear.setVisible(False)
         self.modes = ModeSwitch()
         self._pause = QTimer(self, singleShot=True, interval=pause_ms)
         self._pause.timeout.connect(self.ask_now)

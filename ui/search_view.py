@@ -15,7 +15,7 @@ from ui.result_list import ResultList
 from ui.result_model import ResultModel
 from ui.search_bar import SearchBar
 from ui.search_session import SearchSession
-from ui.theme import GRID
+from ui.theme import GRID, styled
 from ui.view import View
 
 _SETTLE_MS = 40  # holding an arrow key must not ask for the text of every hit it passes
@@ -64,12 +64,12 @@ class SearchView(View):
     # Building
 
     def _lay_out(self) -> None:
-        strip = QFrame(objectName="Strip")
+        strip = styled(QFrame(), "Strip")
         top = QVBoxLayout(strip)
         top.setContentsMargins(0, 0, 0, 0)
         top.addWidget(self.bar)
-        self._summary = QLabel(objectName="Muted")
-        self._note = QLabel(objectName="Muted")
+        self._summary = styled(QLabel(), "Muted")
+        self._note = styled(QLabel(), "Muted")
         line = QHBoxLayout()
         line.setContentsMargins(5 * GRID, 2 * GRID, 4 * GRID, 2 * GRID)
         line.addWidget(self._summary, 1)

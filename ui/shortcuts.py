@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
-from ui.theme import GRID
+from ui.theme import GRID, styled
 
 translate = QCoreApplication.translate
 
@@ -41,7 +41,7 @@ class ShortcutSheet(QDialog):
         grid.setVerticalSpacing(2 * GRID)
         for place, (keys, text) in enumerate(rows()):
             native = QKeySequence(keys).toString(QKeySequence.SequenceFormat.NativeText)
-            grid.addWidget(QLabel(native, objectName="Tag"), place, 0, Qt.AlignmentFlag.AlignLeft)
+            grid.addWidget(styled(QLabel(native), "Tag"), place, 0, Qt.AlignmentFlag.AlignLeft)
             grid.addWidget(QLabel(text), place, 1)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)

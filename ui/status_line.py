@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushBu
 from ui import wording
 from ui.clients import IndexStatus, Progress
 from ui.elided_label import ElidedLabel
-from ui.theme import GRID
+from ui.theme import GRID, styled
 
 _STEPS = 1000  # of the bar: per mille, so that a long run is still seen to move
 
@@ -25,14 +25,14 @@ class StatusLine(QFrame):
         self.activity = ElidedLabel(Qt.TextElideMode.ElideMiddle)
         self.activity.setObjectName("Muted")
         self.activity.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.figures = QLabel(objectName="Muted")
+        self.figures = styled(QLabel(), "Muted")
         self.bar = QProgressBar(textVisible=False)
         self.bar.setRange(0, _STEPS)
         self.bar.setFixedWidth(160)
         self.bar.setAccessibleName(self.tr("Indexing progress"))
-        self.pause = QPushButton(objectName="Link")
+        self.pause = styled(QPushButton(), "Link")
         self.pause.clicked.connect(lambda: self.pause_wished.emit(not self._status.paused))
-        self.problems = QPushButton(objectName="Link")
+        self.problems = styled(QPushButton(), "Link")
         self.problems.clicked.connect(self.problems_wished)
         row = QHBoxLayout(self)
         row.setContentsMargins(4 * GRID, GRID, 3 * GRID, GRID)

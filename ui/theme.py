@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from ui.clients import Appearance
+
+Styled = TypeVar("Styled", bound=QObject)
 
 GRID = 4  # pixels; every margin, gap and height is a multiple
 
@@ -87,6 +90,12 @@ def apply(application: QApplication) -> None:
     application.setStyleSheet(_sheet(colours))
 
 
+def styled(widget: Styled, part: str) -> Styled:
+    """`widget`, given a part (an object name) in the style sheet below."""
+    widget.setObjectName(part)
+    return widget
+
+
 def _palette(colours: Colours) -> QPalette:
     palette = QPalette()
     role = QPalette.ColorRole
@@ -161,6 +170,8 @@ QToolButton#Plain { border: 1px solid transparent; border-radius: 6px; padding: 
 QToolButton#Plain:hover { background: @hover; }
 QToolButton#Plain:focus { border-color: @accent; }
 
+QLabel#qt_msgbox_label { font-weight: 600; }
+QLabel#qt_msgbox_informativelabel { min-width: 340px; }
 #Heading { font-size: 15pt; font-weight: 600; }
 #Title { font-size: 12pt; font-weight: 600; }
 #Muted { color: @muted; }
