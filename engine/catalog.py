@@ -109,7 +109,7 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
     """
     text = os.fspath(model)
     path = Path(text).expanduser()
-    if path.is_dir() and is_model_folder(path):
+    if text and path.is_dir() and is_model_folder(path):
         return path
     here = local_models(models_dir)
     wanted = text.rpartition("/")[2].casefold()
@@ -122,7 +122,7 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
 
 def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | None) -> str:
     available = f"Models here: {', '.join(here) or 'none'}."
-    if path.is_dir():
+    if text and path.is_dir():
         return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model. {available}"
     if known is not None:
         return (
