@@ -27,7 +27,7 @@ from indexer.store.records import text_hash
 from indexer.store.writer import Writer
 
 DEPTH = 100  # documents looked at a query
-Report = Callable[[int, int, str], None]
+Report = Callable[[int, int], None]  # done, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def index_set(given: RelevanceSet, data_dir: Path, encoder: Encoder, rules: Chun
         stage = MeaningStage(writer, encoder, encoder.name, IndexerOptions(data_dir).batch_tokens)
         total = writer.pending_count()
         while stage.step():
-            report(total - writer.pending_count(), total, "")
+            report(total - writer.pending_count(), total)
 
 
 def measure(
@@ -132,7 +132,7 @@ def measure(
     mode: Mode,
     rerank: bool,
     weights: Weights = WEIGHTS,
-    report: Report = lambda done, total, note: None,
+    report: Report = lambda done, total: None,
 ) -> Quality:
     """Ask every query of an indexed set and compare with the answers."""
     with Reader.open(data_dir) as reader:
@@ -146,7 +146,7 @@ def measure(
                 (ndcg(found, answers, 10), recall(found, answers, 100), mrr(found, answers, 10))
             ):
                 sums[at] += value
-            report(done, len(given.queries), "")
+            report(done, len(given.queries))
     count = max(len(given.queries), 1)
     return Quality(sums[0] / count, sums[1] / count, sums[2] / count, len(given.queries), len(given.documents))
 

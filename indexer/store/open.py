@@ -56,7 +56,9 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
     path = index_path(data_dir)
     filesystem = network_filesystem(data_dir, mounts)
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The index holds the text of private files; its WAL takes over the mode.
+        path.touch(mode=0o600)
         connection = apsw.Connection(os.fspath(path))
     except (OSError, apsw.Error) as error:
         raise StoreError(f"The index {path} cannot be opened: {error}.") from error

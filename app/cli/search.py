@@ -1,0 +1,90 @@
+"""Find passages in the indexed folders.
+
+In the query, "quoted words" must stand as they are, -word must not occur, and type:pdf, folder:letters, after:2024-05
+and before:2025 narrow the search.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+from app.search_service import SearchHit, SearchRequest, SearchResponse, SearchService
+
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The query and what narrows it."""
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="what to find, in words or as a question")
+    parser.add_argument("-n", type=_count, default=10, metavar="N", dest="limit", help="documents at most (10)")
+    parser.add_argument("--mode", choices=("hybrid", "words", "meaning"), default="hybrid", help="how to find (hybrid)")
+    parser.add_argument("--no-rerank", action="store_true", help="leave out the comparison token by token")
+    parser.add_argument("--folder", metavar="F", help="only below this folder")
+    parser.add_argument("--type", metavar="T", default="", help="only files of these types, for example pdf,md")
+    parser.add_argument("--after", metavar="DATE", help="only files changed since: 2024, 2024-05 or 2024-05-17")
+    parser.add_argument("--before", metavar="DATE", help="only files changed before")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search once and print the hits."""
+    request = SearchRequest(
+        query=" ".join(args.query),
+        limit=args.limit,
+        mode=args.mode,
+        rerank=not args.no_rerank,
+        folder=_folder(args.folder),
+        types=tuple(part for part in args.type.split(",") if part),
+        after=args.after,
+        before=args.before,
+    )
+    with SearchService(args.data_dir) as service:
+        response = service.search(request)
+    if args.json:
+        print(json.dumps(response.as_json(), ensure_ascii=False))
+        return 0
+    if response.note:
+        print(f"inkling: {response.note}", file=sys.stderr)
+    print_response(response, styled=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    return 0
+
+
+def print_response(response: SearchResponse, *, styled: bool) -> None:
+    """The hits for a person to read."""
+    if not response.hits:
+        print("Nothing found.")
+    for number, hit in enumerate(response.hits, 1):
+        place = f", page {hit.page}" if hit.page else f", line {hit.line}" if hit.line else ""
+        path = os.fsencode(hit.path).decode("utf-8", "replace").replace("\n", "\\n")
+        weak = "  (weak match)" if hit.weak else ""
+        title = " ".join(hit.title.split()) or os.path.basename(path)
+        if styled:
+            print(f"{number:2}. {BOLD}{title}{PLAIN}{weak}\n    {DIM}{path}{place}{PLAIN}")
+        else:
+            print(f"{number:2}. {title}{weak}\n    {path}{place}")
+        print(f"    {marked(hit) if styled else hit.snippet}\n")
+
+
+def marked(hit: SearchHit) -> str:
+    """The snippet with the words of the query in bold."""
+    out, at = [], 0
+    for start, end in hit.highlights:
+        out += [hit.snippet[at:start], BOLD, hit.snippet[start:end], PLAIN]
+        at = end
+    return "".join(out) + hit.snippet[at:]
+
+
+def _folder(given: str | None) -> str | None:
+    """A folder that exists, or is written as a path, is meant as such; anything else is the name of a folder."""
+    if given is None:
+        return None
+    if os.path.isdir(given) or os.path.isabs(given) or given.startswith((".", "~")):
+        return os.path.abspath(os.path.expanduser(given))
+    return given
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
