@@ -21,7 +21,11 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class CatalogModel:
-    """What we know of one published model; max_tokens counts special tokens, sha256 is that of model.safetensors."""
+    """What we know of one published model.
+
+    max_tokens counts special tokens. sha256 is that of the published model.safetensors, packed_sha256 that of what
+    `convert` makes of it.
+    """
 
     name: str
     hub_id: str
@@ -36,6 +40,7 @@ class CatalogModel:
     document_prefix: str = ""
     revision: str | None = None
     sha256: str | None = None
+    packed_sha256: str | None = None
     matryoshka: tuple[int, ...] = ()
 
 

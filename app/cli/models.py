@@ -1,0 +1,108 @@
+"""Embedding models: list the known ones, bring one in, check them, or pack one for this program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from app.progress import Progress
+from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
+from engine.errors import ModelError
+from engine.models import FAMILIES
+from engine.weights.convert import convert
+from engine.weights.importing import import_model, verify
+
+MEGABYTE = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The four actions; --json may stand before or after the action."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help="keep everything in D")
+    actions.add_parser("list", parents=[shared], help="the models that are here, and the known ones that are not")
+    one = actions.add_parser("import", parents=[shared], help="copy a published model folder to where models are kept")
+    one.add_argument("folder", type=Path, metavar="FOLDER")
+    some = actions.add_parser("verify", parents=[shared], help="read models through and compare their hashes")
+    some.add_argument("models", nargs="*", metavar="MODEL", help="names or folders (all models here)")
+    pack = actions.add_parser("convert", parents=[shared], help="pack a published model in int8 into a new folder")
+    pack.add_argument("source", type=Path, metavar="SOURCE_DIR")
+    pack.add_argument("out", type=Path, metavar="OUT_DIR")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the action; the exit code."""
+    return {"list": _list, "import": _import, "verify": _verify, "convert": _convert}[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    here = local_models(args.folders.models)
+    catalog = Catalog.load()
+    rows = [_row(catalog.find(name), name, path) for name, path in here.items()]
+    rows += [_row(model, model.name, None) for model in catalog if model.name not in here]
+    if args.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    for row in rows:
+        where = {True: "here", False: ""}[row["path"] is not None] if row["computed"] else "not computed yet"
+        facts = f"{row['dim']:>5}  {row['max_tokens']:>6}  {','.join(row['languages']):<12}  {row['licence']:<18}"
+        print(f"{row['name']:<40}{facts if row['dim'] else '':<48}{where}".rstrip())
+    return 0
+
+
+def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "path": None if path is None else str(path),
+        "bundled": path is not None and path.parent == BUNDLED_MODELS,
+        "computed": known is None or known.model_type in FAMILIES,
+        "hub_id": known.hub_id if known else None,
+        "dim": known.dim if known else None,
+        "max_tokens": known.max_tokens if known else None,
+        "languages": list(known.languages) if known else [],
+        "licence": known.licence if known else None,
+    }
+
+
+def _import(args: argparse.Namespace) -> int:
+    with Progress("Importing", unit="MB") as bar:
+        path = import_model(args.folder, args.folders.models, lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
+    print(json.dumps({"name": path.name, "path": str(path)}) if args.json else f"{path.name} is now in {path}")
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    places = args.folders.models
+    wanted = [model_path(model, places) for model in args.models] or list(local_models(places).values())
+    rows, broken = [], []
+    for path in wanted:
+        try:
+            verdict = verify(path)
+        except ModelError as error:
+            broken.append(path.name)
+            rows.append({"name": path.name, "path": str(path), "state": "broken", "message": str(error)})
+            continue
+        state = "genuine" if verdict.genuine else "intact"
+        rows.append({"name": verdict.name, "path": str(path), "state": state, "sha256": verdict.sha256})
+    if args.json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        for row in rows:
+            print(f"{row['name']}: {row['state']}{'. ' + row['message'] if 'message' in row else ''}")
+    if broken:
+        raise ModelError(f"{len(broken)} of {len(wanted)} models cannot be used: {', '.join(broken)}.")
+    return 0
+
+
+def _convert(args: argparse.Namespace) -> int:
+    with Progress("Packing", unit="MB") as bar:
+        convert(args.source, args.out, lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
+    size = (args.out / "model.safetensors").stat().st_size
+    if args.json:
+        print(json.dumps({"path": str(args.out), "bytes": size}))
+    else:
+        print(f"{args.out}: model.safetensors of {size:,} bytes")
+    return 0
