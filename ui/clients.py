@@ -53,7 +53,8 @@ class Hit:
     line: int | None = None
     score: float = 0.0
     offline: bool = False
-    more: int = 0  # further passages of the same document that were folded into this hit
+    more: int = 0  # further passages of the same document that matched
+    copies: int = 0  # further files that say the same, folded into this hit
 
     @property
     def key(self) -> tuple[int, int]:

@@ -84,7 +84,7 @@ class MainWindow(QMainWindow):
         quit_action.setMenuRole(QAction.MenuRole.QuitRole)
         view_menu = self.menuBar().addMenu(self.tr("&View"))
         for place, view in enumerate(self.views.values(), 1):
-            self._action(view_menu, view.title(), f"Ctrl+{place}", lambda name=view.name: self.show_view(name))
+            self._action(view_menu, view.title(), f"Ctrl+{place}", partial(self.show_view, view.name))
         view_menu.addSeparator()
         self._build_appearance(view_menu.addMenu(self.tr("&Appearance")))
         help_menu = self.menuBar().addMenu(self.tr("&Help"))

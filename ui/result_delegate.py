@@ -79,8 +79,9 @@ class ResultDelegate(QStyledItemDelegate):
         painter.setFont(painting.font(font, -1))
         painter.setPen(theme.current().colour("muted"))
         height, right = painter.fontMetrics().height(), area.right()
-        if hit.more:
-            right = painting.right_text(painter, right, area.top(), height, wording.passages_more(hit.more))
+        folded = wording.folded(hit.more, hit.copies)
+        if folded:
+            right = painting.right_text(painter, right, area.top(), height, folded)
         text = os.path.join(wording.shown_folder(hit.path, self.home), wording.shown_name(hit.path))
         painting.elided(painter, area.left(), right, area.top(), height, text, Qt.TextElideMode.ElideMiddle)
         return area.top() + height

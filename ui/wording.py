@@ -34,8 +34,13 @@ def waiting(count: int) -> str:
     return translate("wording", "%Ln waiting", "", count)
 
 
-def passages_more(count: int) -> str:
-    return translate("wording", "+%Ln more passages", "", count)
+def folded(more: int, copies: int) -> str:
+    """What a hit stands for besides itself."""
+    parts = [
+        translate("wording", "+%Ln passages", "", more) if more else "",
+        translate("wording", "+%Ln copies", "", copies) if copies else "",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def page(value: int) -> str:

@@ -55,14 +55,14 @@ def _hits() -> list[fakes.Hit]:
          "lead flashings to stack; make good.", 3, None, 0),
     ]  # fmt: skip
     made = []
-    for number, (path, title, snippet, page, line, more) in enumerate(rows, 1):
+    for number, (path, title, snippet, page, line, copies) in enumerate(rows, 1):
         text = fakes.marked(snippet)[0]
         passage = (0, len(text)) if number in (1, 3, 5, 6, 7) else None
         if number == 1:
             start = text.index("The roof")
             passage = (start, text.index("shower.") + 7)
         made.append(
-            fakes.hit(number, f"{home}/{path}", snippet, title=title, page=page, line=line, more=more,
+            fakes.hit(number, f"{home}/{path}", snippet, title=title, page=page, line=line, more=copies, copies=number % 2,
                       passage=passage, offline=number == 7)
         )
     return made

@@ -37,7 +37,7 @@ def test_any_text_and_any_spans_stay_inside_the_line(text: str, spans: list[tupl
 def test_every_kind_of_hit_can_be_drawn(qtbot: QtBot) -> None:
     model, delegate = ResultModel(), ResultDelegate()
     model.set_hits([
-        hit(1, page=3, more=2, offline=True, passage=(0, 9)),
+        hit(1, page=3, copies=2, offline=True, passage=(0, 9)),
         hit(2, "/x/\udcff\n.verylongextension", "", title=""),
         hit(3, "/x/no_extension", "🏠 [🏠🏠] " * 40, title="🏠" * 200, line=1_000_000),
     ])
@@ -54,6 +54,6 @@ def test_every_kind_of_hit_can_be_drawn(qtbot: QtBot) -> None:
 
 def test_rows_are_equally_high(qtbot: QtBot) -> None:
     model, delegate = ResultModel(), ResultDelegate()
-    model.set_hits([hit(1), hit(2, snippet="long " * 300, more=3)])
+    model.set_hits([hit(1), hit(2, snippet="long " * 300, copies=3)])
     heights = {delegate.sizeHint(QStyleOptionViewItem(), model.index(row, 0)).height() for row in range(2)}
     assert len(heights) == 1
