@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_VECTOR_CHUNKS = 3_000
 
 
 def default_workers() -> int:
@@ -38,7 +39,7 @@ class IndexerOptions:
     workers: int = field(default_factory=default_workers)
     watch: bool = True  # False: scan the roots once, index what changed, and end
     chunk_target_tokens: int = 200
-    vector_chunks_per_file: int = 3_000  # later chunks of a file are searchable by word only, and its row says so
+    vector_chunks_per_file: int = DEFAULT_VECTOR_CHUNKS  # later ones are found by word only, and the file's row says so
     big_file_bytes: int = 4 << 20  # such files are read in turns with the others
     batch_tokens: int = 4_096  # tokens of one embedding step
     quiet_ms: int = 400  # a path must be left alone this long before it is read

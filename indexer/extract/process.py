@@ -121,6 +121,8 @@ class ExtractProcess:
 
     def _ask(self, request: dict[str, Any], wait_s: float) -> dict[str, Any]:
         process = self._process or self._start()
+        if self._interrupted:
+            raise Interrupted
         assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(request).encode("ascii") + b"\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from indexer.store.records import Failure, QueueItem
@@ -51,6 +52,12 @@ class QueueTables(Transactions):
             QueueItem(item.queue_id, item.root_id, item.path, item.kind, item.priority, item.attempts + 1)
             for item in items
         ]
+
+    def count_attempt(self, item: QueueItem) -> QueueItem:
+        """Count an attempt for one item of `peek`, as `take` does for the first."""
+        with self.transaction():
+            self._run("UPDATE queue SET attempts = attempts + 1 WHERE queue_id = ?", item.queue_id)
+        return replace(item, attempts=item.attempts + 1)
 
     def done(self, items: Iterable[QueueItem]) -> None:
         """Remove items; one that was queued anew meanwhile stays."""

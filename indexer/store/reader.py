@@ -118,6 +118,11 @@ class Reader:
         rows = self.rows(f"SELECT {GENERATION_COLUMNS} FROM generations WHERE state = 'building'")
         return generation_of(rows[0]) if rows else None
 
+    def stamp(self, name: str) -> str | None:
+        """A value that the indexer keeps from one run to the next."""
+        rows = self.rows("SELECT value FROM stamps WHERE name = ?", name)
+        return str(rows[0][0]) if rows else None
+
     def index_size_bytes(self) -> int:
         """Bytes on the disk, the WAL included."""
         files = (self.path, self.path.with_name(self.path.name + "-wal"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from indexer.watch.hints import Hint
 
+TOGETHER_S = 0.05
 MOST_PLACES = 20_000  # held at once; above, the whole of the roots is looked at instead
 
 
@@ -55,8 +56,11 @@ class Aggregator:
         now = self._clock()
         ready: list[Hint] = []
         with self._lock:
+            due_at = {path: self._due_at(path, place) for path, place in self._places.items()}
+            # The two names of a move come a moment apart and belong together: once one is due, its neighbours are.
+            until = now + TOGETHER_S if due_at and min(due_at.values()) <= now else now
             for path, place in list(self._places.items()):
-                if self._due_at(path, place) > now:
+                if due_at[path] > until:
                     continue
                 del self._places[path]
                 if now - place.last_s < self._quiet_s:

@@ -25,7 +25,7 @@ class IgnoreRules:
 
     def __init__(self, root: bytes, own_folders: Iterable[bytes] = ()) -> None:
         self._root = root
-        self._own = tuple(os.path.normpath(folder) for folder in own_folders)
+        self._own = frozenset(_seen_from(root, folder) for folder in own_folders)
         self._specs: dict[bytes, pathspec.GitIgnoreSpec | None] = {}
         self._repositories: dict[bytes, bool] = {}
 
@@ -83,6 +83,12 @@ class IgnoreRules:
             lines += _lines(directory + b"/.inklingignore")
             self._specs[directory] = pathspec.GitIgnoreSpec.from_lines(lines) if lines else None
         return self._specs[directory]
+
+
+def _seen_from(root: bytes, folder: bytes) -> bytes:
+    """The folder as a walk from the root names it, also where the root's own path goes through a link."""
+    real_root, real = os.path.realpath(root), os.path.realpath(folder)
+    return root + real[len(real_root) :] if real.startswith(real_root + b"/") else real
 
 
 def _lines(path: bytes) -> list[str]:

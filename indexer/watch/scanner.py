@@ -119,13 +119,16 @@ class Comparison:
         if kind == "directory":
             if not scope.rules.ignores_deep(full, is_directory=True):
                 yield from self.tree(scope, path, urgent=True)
-        elif kind in ("file", "placeholder") and extractor_for(path) is not None:
-            if not scope.rules.ignores_deep(full, is_directory=False):
-                entry = Entry(path, status.st_size, status.st_mtime_ns, kind == "placeholder")
-                self._look(scope, entry, self._writer.document(scope.root_id, path), urgent=True)
-        if kind != "directory":
-            for document in self._writer.documents(scope.root_id, path):  # a folder stood here before
-                self._absent.append((scope, document))
+            return
+        known = self._writer.document(scope.root_id, path)
+        wanted = kind in ("file", "placeholder") and extractor_for(path) is not None
+        if wanted and not scope.rules.ignores_deep(full, is_directory=False):
+            entry = Entry(path, status.st_size, status.st_mtime_ns, kind == "placeholder")
+            self._look(scope, entry, known, urgent=True)
+        elif known is not None:  # a link took its place, or it is ignored now
+            self._absent.append((scope, known))
+        for document in self._writer.documents(scope.root_id, path):  # a folder stood here before
+            self._absent.append((scope, document))
         yield
 
     def finish(self) -> Iterator[None]:

@@ -1,0 +1,116 @@
+"""Index folders, once or for as long as they change."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from dataclasses import replace
+
+from app import settings
+from app.index_process import IndexClient
+from app.progress import Progress as ProgressLine
+from indexer.errors import IndexerError
+from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, StateChanged, encode_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `inkling index`."""
+    parser.add_argument("folders_to_index", nargs="*", metavar="FOLDER", help="a folder to index and remember")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--once", action="store_true", help="end when the index equals the disk (the default)")
+    mode.add_argument("--watch", action="store_true", help="stay, and keep the index up to date until interrupted")
+    parser.add_argument("--model", metavar="M", help="embedding model: a name from `inkling models list`, or a folder")
+    parser.add_argument("--precision", metavar="P", choices=("auto", "fp32", "int8"), help="auto, fp32 or int8")
+    parser.add_argument("--workers", metavar="N", type=int, help="processor cores to use at most")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the indexer process until it is done, or until Ctrl+C."""
+    folders = [os.path.abspath(folder) for folder in args.folders_to_index]
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise IndexerError(f"{folder} is not a folder: name one that is there.")
+    if args.workers is not None and args.workers < 1:
+        raise IndexerError(f"--workers {args.workers} is not possible: at least 1 is needed.")
+    args.folders.create()
+    options = settings.indexer_options(settings.load(args.folders.settings), args.data_dir, watch=args.watch)
+    chosen = {"model": args.model, "precision": args.precision, "workers": args.workers}
+    options = replace(options, **{name: value for name, value in chosen.items() if value is not None})
+    session = _Session(as_json=args.json)
+    client = IndexClient(options, session.hear, session.ended)
+    try:
+        client.start()
+        for folder in folders:
+            client.add_root(folder)
+        if not args.watch:
+            client.finish()
+        code = session.wait()
+    except KeyboardInterrupt:
+        code = 0 if args.watch else 130
+    finally:
+        client.close()
+        session.close()
+    if session.trouble:
+        raise IndexerError(session.trouble)
+    return code
+
+
+class _Session:
+    """Shows what the indexer says: a progress line on a terminal, sentences on stderr, events on stdout with --json."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._line = ProgressLine("Indexing", unit="files")
+        self._done = threading.Event()
+        self._code = 0
+        self.trouble = ""
+
+    def wait(self) -> int:
+        """Block until the indexer has ended for good; returns the exit code."""
+        while not self._done.wait(3600.0):  # a wait with a limit lets Ctrl+C through on every system
+            pass
+        return self._code
+
+    def ended(self, code: int, message: str) -> None:
+        """The indexer will not be started again."""
+        self._code = 0 if code == 0 else 1
+        self.trouble = message
+        self._done.set()
+
+    def close(self) -> None:
+        """Take the progress line away."""
+        self._line.close()
+
+    def hear(self, event: Event) -> None:
+        """One event of the indexer; runs on the client's reader thread."""
+        if self._as_json:
+            sys.stdout.write(encode_line(event))
+            sys.stdout.flush()
+        match event:
+            case Progress():
+                self._show(event)
+            case Notice(message) | FileFailed(_, _, message) | RootChanged(_, _, message) if message:
+                where = getattr(event, "path", "")
+                self._say(f"{where}: {message}" if where else message)
+            case StateChanged(_, reason) if reason:
+                self._say(reason)
+
+    def _show(self, progress: Progress) -> None:
+        name = os.path.basename(progress.current)
+        if progress.phase == "meaning":
+            self._line.label, self._line.unit = "Understanding", "passages"
+            self._line.update(progress.chunks_done, progress.chunks_total, name)
+        else:
+            self._line.label, self._line.unit = "Reading", "files"
+            self._line.update(progress.files_done, progress.files_total, name)
+
+    def _say(self, sentence: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+        print(_printable(sentence), file=sys.stderr)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
