@@ -33,11 +33,6 @@ class ProgressMeter:
         """So many more texts have their vectors."""
         self._chunks += texts
 
-    def expect(self, waiting_files: int, pending_chunks: int) -> None:
-        """A comparison ended: where it found nothing to do after idleness, counting starts again."""
-        if not waiting_files and not pending_chunks:
-            self.finished()
-
     def report(self, phase: Phase, current: str, waiting_files: int, pending_chunks: int, failed: int) -> None:
         """Send one Progress event."""
         now = self._told_at_s = time.monotonic()

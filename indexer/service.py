@@ -6,13 +6,12 @@ file's words, embed a batch, read a part of a big file, tidy up. With nothing to
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +19,6 @@ from typing import Self
 from engine import Encoder, EngineError
 from indexer.embed import MeaningStage
 from indexer.errors import IndexerError
-from indexer.extract import extractor_for
 from indexer.extract.process import ExtractProcess, FileError, Interrupted
 from indexer.options import IndexerOptions
 from indexer.progress import ProgressMeter
@@ -38,22 +36,14 @@ from indexer.protocol import (
     Rescan,
     Resume,
     Retry,
-    RootChanged,
-    RootRemoved,
-    RootState,
     StateChanged,
     Stop,
 )
-from indexer.store.records import QueueItem, Root
+from indexer.roots import RootKeeper
+from indexer.store.records import QueueItem
 from indexer.store.writer import Writer
-from indexer.watch.aggregator import Aggregator
-from indexer.watch.filesystem import filesystem_type, is_network, volume_identity
-from indexer.watch.hints import Hint
-from indexer.watch.ignore import IGNORE_FILES, IgnoreRules
-from indexer.watch.roots import SAMPLE_FILES, root_trouble
-from indexer.watch.scanner import PRIORITY_BIG, Comparison, Scope
-from indexer.watch.walk import absolute, relative
-from indexer.watch.watcher import Watcher, open_watcher
+from indexer.watch.scanner import PRIORITY_BIG
+from indexer.watch.walk import absolute
 from indexer.words import SMALL_ANSWERS, Derivation, Reading, WordStage
 
 log = logging.getLogger(__name__)
@@ -66,7 +56,7 @@ CHANGED_EVENT_S = 0.5
 TOKENIZER_STAMP = "tokenizer"
 CLEAN_STAMP = "stopped_cleanly"
 CHECKED_AT_START_BYTES = 256 << 20
-NEVER = float("inf")
+LONGEST_RETRY_WAIT_S = 10.0
 
 
 def load_encoder(options: IndexerOptions) -> Encoder:
@@ -90,17 +80,11 @@ class Service:
         self._load = load
         self._own = [os.fsencode(os.path.realpath(folder)) for folder in (options.data_dir, *own_folders)]
         self._inbox: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
-        self._aggregator = Aggregator(
-            options.quiet_ms / 1000, options.longest_quiet_ms / 1000, options.busy_file_pause_s
-        )
         self._wake_pending = threading.Event()
         self._writer = Writer.open(options.data_dir)
         self._small = ExtractProcess(options.limits)
         self._large = ExtractProcess(options.limits)
         self._meter = ProgressMeter(emit, options.progress_ms / 1000)
-        self._scopes: dict[int, Scope] = {}
-        self._comparison: Iterator[None] | None = None
-        self._scans_due: dict[int, float] = {}  # root id -> monotonic time of its next full scan
         self._reading: Reading | None = None  # the big file under way
         self._words_turn = False
         self._paused = self._finishing = self._stopping = False
@@ -108,11 +92,10 @@ class Service:
         self._tidy = False
         self._changed_at_s = 0.0
         self._changed_pending = False
-        self._told_exhausted = False
-        self._watcher: Watcher | None = None
         self._meaning: MeaningStage | None = None
-        self._derivation: Derivation
         self._words: WordStage
+        self._roots: RootKeeper
+        self._started = False
 
     def __enter__(self) -> Self:
         return self
@@ -132,8 +115,7 @@ class Service:
             self._large.interrupt()
         self._inbox.put(command)
 
-    def _hear(self, hint: Hint) -> None:
-        self._aggregator.add(hint)
+    def _wake(self) -> None:
         if not self._wake_pending.is_set():
             self._wake_pending.set()
             self._inbox.put(Wake)
@@ -153,8 +135,8 @@ class Service:
 
     def close(self) -> None:
         """Let go of processes, threads and the store; what is committed stays."""
-        if self._watcher is not None:
-            self._watcher.close()
+        if self._started:
+            self._roots.close()
         self._small.stop()
         self._large.stop()
         if self._meaning is not None:
@@ -170,13 +152,11 @@ class Service:
                     f"The index {self._writer.path} is damaged ({damage[0]}); delete it and it is built anew."
                 )
         self._writer.set_stamp(CLEAN_STAMP, "0")
-        self._load_model()
-        if self._options.watch:
-            self._watcher = open_watcher(self._hear, self._interesting)
-        for root in self._writer.roots():
-            self._scans_due[root.root_id] = 0.0
+        derivation = self._load_model()
+        self._roots = RootKeeper(self._writer, self._options, derivation, self._own, self._emit, self._wake)
+        self._started = True
 
-    def _load_model(self) -> None:
+    def _load_model(self) -> Derivation:
         """Without a model, files are still found by their words; the reason is said."""
         options = self._options
         distrust = False
@@ -184,18 +164,20 @@ class Service:
             encoder = self._load(options)
         except EngineError as error:
             self._emit(Notice(f"Search by meaning is off: {error}"))
-            self._derivation = Derivation(None, options.chunk_target_tokens, options)
+            derivation = Derivation(None, options.chunk_target_tokens, options)
         else:
             self._meaning = MeaningStage(self._writer, encoder, options.model, options.batch_tokens)
-            self._derivation = Derivation(encoder.token_spans, encoder.chunk_tokens, options)
+            derivation = Derivation(encoder.token_spans, encoder.chunk_tokens, options)
             self._tokenizer_name = encoder.name
             known = self._writer.stamp(TOKENIZER_STAMP)
             distrust = known is not None and known != encoder.name
-        self._words = WordStage(self._writer, self._derivation, self._failed, distrust_partials=distrust)
+        self._words = WordStage(self._writer, derivation, self._failed, distrust_partials=distrust)
+        return derivation
 
     def _work(self) -> bool:
         """Do the first step that there is; False where there is none."""
-        if self._compare():
+        if self._roots.step():
+            self._after_comparison()
             return True
         item = self._next_item()
         if item is not None and item.priority > PRIORITY_BIG and not self._is_under_way(item):
@@ -230,19 +212,19 @@ class Service:
             return True
         return False
 
-    def _finished(self) -> bool:
-        if not self._finishing or self._paused or self._comparison is not None:
-            return False
-        waits = [self._aggregator.next_due_s(), *(due - time.monotonic() for due in self._first_scans())]
-        due_s = self._writer.next_due_s()
-        if due_s is not None:
-            waits.append(due_s - time.time())
-        # A file that is to be tried again in half a minute or more is not waited for: its failure is on record.
-        return not any(wait is not None and wait < 10.0 for wait in waits)
+    def _after_comparison(self) -> None:
+        if self._roots.scanning:
+            self._enter("scanning")
+            self._report(self._roots.scanning)
+        if self._roots.take_changed():
+            self._changed_pending = self._tidy = True
 
-    def _first_scans(self) -> list[float]:
-        """Scans that must happen before the index can equal the disk."""
-        return [due for due in self._scans_due.values() if due <= time.monotonic()]
+    def _finished(self) -> bool:
+        if not self._finishing or self._paused or not self._roots.is_settled():
+            return False
+        due_s = self._writer.next_due_s()
+        # A file that is to be tried again much later is not waited for: its failure is on record.
+        return due_s is None or due_s - time.time() > LONGEST_RETRY_WAIT_S
 
     def _obey(self, *, wait: bool) -> None:
         """Take commands; with `wait`, block until there is one or something else comes due."""
@@ -266,30 +248,26 @@ class Service:
     def _idle_wait_s(self) -> float | None:
         if self._paused:
             return None
-        now = time.monotonic()
-        waits = [due - now for due in self._scans_due.values() if due != NEVER]
-        quiet_s = self._aggregator.next_due_s()
-        if quiet_s is not None:
-            waits.append(quiet_s)
+        waits = [self._roots.wait_s()]
         due_s = self._writer.next_due_s()
         if due_s is not None:
-            waits.append(due_s - time.time())
-        return max(0.0, min(waits)) if waits else None
+            waits.append(max(0.0, due_s - time.time()))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     # ---- commands ----
 
     def _handle(self, command: Command) -> None:
         match command:
             case AddRoot(path):
-                self._add_root(os.fsencode(os.path.abspath(path)))
+                self._roots.add(_bytes(path))
             case RemoveRoot(path):
-                self._remove_root(os.fsencode(os.path.abspath(path)))
+                self._remove_root(_bytes(path))
             case Pause():
                 self._paused = True
             case Resume():
                 self._paused = False
             case Rescan(path):
-                self._rescan(path)
+                self._roots.rescan(_bytes(path) if path else b"")
             case Retry(path):
                 self._retry(path)
             case Finish():
@@ -297,200 +275,21 @@ class Service:
             case Stop():
                 self._stopping = True
 
-    def _add_root(self, path: bytes) -> None:
-        for root in self._writer.roots():
-            inside = relative(root.path, path)
-            if inside == b"":
-                self._scans_due[root.root_id] = 0.0
-                return
-            if inside is not None:
-                self._emit(Notice(f"{os.fsdecode(path)} is indexed already, as a part of {os.fsdecode(root.path)}."))
-                return
-        if not os.path.isdir(path):
-            self._emit(Notice(f"{os.fsdecode(path)} is not a folder that can be indexed."))
-            return
-        for root in self._writer.roots():
-            if relative(path, root.path):  # the new one holds it: its files keep their vectors, found by content
-                self._remove_root(root.path)
-        root = self._writer.add_root(path, identity=volume_identity(path))
-        self._scans_due[root.root_id] = 0.0
-
     def _remove_root(self, path: bytes) -> None:
-        for root in self._writer.roots():
-            if root.path == path:
-                self._forget_scope(root)
-                self._comparison = None  # it may hold rows of this root; what it found is found again
-                self._writer.remove_root(root.root_id)
-                for other in self._scopes:
-                    self._scans_due[other] = 0.0
-                self._tidy = self._changed_pending = True
-                self._emit(RootRemoved(os.fsdecode(path)))
-
-    def _forget_scope(self, root: Root) -> None:
-        self._scopes.pop(root.root_id, None)
-        self._scans_due.pop(root.root_id, None)
-        if self._watcher is not None:
-            self._watcher.remove_root(root.path)
-        if self._reading is not None and self._reading.item.root_id == root.root_id:
-            self._drop_reading()
-
-    def _rescan(self, path: str) -> None:
-        for root in self._writer.roots():
-            if not path or relative(root.path, os.fsencode(os.path.abspath(path))) is not None:
-                self._scans_due[root.root_id] = 0.0
+        root = self._roots.remove(path)
+        if root is not None:
+            self._tidy = self._changed_pending = True
+            if self._reading is not None and self._reading.item.root_id == root.root_id:
+                self._drop_reading()
 
     def _retry(self, path: str) -> None:
-        wanted = os.fsencode(os.path.abspath(path)) if path else None
+        wanted = _bytes(path) if path else None
         for root in self._writer.roots():
             for failure in self._writer.failures(root_id=root.root_id):
                 if wanted in (None, absolute(root.path, failure.path)):
                     with self._writer.transaction():
                         self._writer.clear_failure(root.root_id, failure.path)
                         self._writer.enqueue(root.root_id, [failure.path], priority=PRIORITY_BIG + 1)
-
-    # ---- comparing with the disk ----
-
-    def _compare(self) -> bool:
-        if self._comparison is None:
-            self._comparison = self._next_comparison()
-        if self._comparison is None:
-            return False
-        try:
-            next(self._comparison)
-        except StopIteration:
-            self._comparison = None
-        return True
-
-    def _next_comparison(self) -> Iterator[None] | None:
-        now = time.monotonic()
-        hints, overflowed = self._aggregator.due()
-        if overflowed:
-            self._scans_due = dict.fromkeys(self._scans_due, 0.0)
-        due = [root for root in self._writer.roots() if self._scans_due.get(root.root_id, now + 1) <= now]
-        if due:
-            for hint in hints:  # after the scan
-                self._aggregator.add(hint)
-            return self._scan_root(due[0])
-        return self._look_at(hints) if hints else None
-
-    def _scan_root(self, root: Root) -> Iterator[None]:
-        started = time.monotonic()
-        self._enter("scanning")
-        scope = self._open_scope(root)
-        if scope is None:
-            self._scans_due[root.root_id] = started + self._options.poll_s
-            return
-        comparison = self._new_comparison()
-        for _ in comparison.tree(scope, b""):
-            self._report(os.fsdecode(root.path))
-            yield
-        yield from comparison.finish()
-        took_s = time.monotonic() - started
-        self._writer.set_root_settings(
-            root.root_id, json.dumps({"mounts": sorted(os.fsdecode(mount) for mount in scope.mounts)})
-        )
-        self._writer.set_root_scanned(root.root_id, time.time())
-        self._settle(comparison)
-        self._scans_due[root.root_id] = time.monotonic() + self._scan_interval_s(scope, took_s)
-        retry_s = comparison.outcome.retry_in_s
-        if retry_s is not None:
-            self._scans_due[root.root_id] = time.monotonic() + retry_s
-        self._tell_root(scope)
-
-    def _look_at(self, hints: list[Hint]) -> Iterator[None]:
-        comparison = self._new_comparison()
-        for hint in hints:
-            scope, path = self._place(hint.path)
-            if scope is None or path is None:
-                continue
-            if path == b"" or not os.path.isdir(scope.path):
-                self._scans_due[scope.root_id] = 0.0  # the root itself changed: a full look, which minds its absence
-                continue
-            if os.path.basename(path) in IGNORE_FILES:
-                directory = os.path.dirname(hint.path)
-                scope.rules.forget(directory)
-                yield from comparison.tree(scope, relative(scope.path, directory) or b"", urgent=True)
-            yield from comparison.path(scope, path)
-        yield from comparison.finish()
-        self._settle(comparison)
-
-    def _new_comparison(self) -> Comparison:
-        on_directory = self._watcher.add_directory if self._watcher is not None else _unwatched
-        return Comparison(self._writer, self._derivation, on_directory, self._options.big_file_bytes)
-
-    def _settle(self, comparison: Comparison) -> None:
-        outcome = comparison.outcome
-        if outcome.deleted or outcome.moved:
-            self._changed_pending = self._tidy = True
-        self._meter.expect(self._writer.queue_length(), self._writer.pending_count())
-        if self._watcher is not None and self._watcher.exhausted and not self._told_exhausted:
-            self._told_exhausted = True
-            self._emit(Notice(EXHAUSTED))
-
-    def _open_scope(self, root: Root) -> Scope | None:
-        """The root as it stands now; None where it is offline, which is noted and told."""
-        sample = self._sample(root)
-        trouble = root_trouble(root.path, root.identity, bool(sample), sample)
-        if trouble:
-            if root.status != "offline" or root.reason != trouble:
-                self._writer.set_root_status(root.root_id, "offline", trouble)
-            self._emit(RootChanged(os.fsdecode(root.path), "offline", trouble))
-            self._scopes.pop(root.root_id, None)
-            if self._watcher is not None:
-                self._watcher.remove_root(root.path)  # its folders may come back as others
-            return None
-        if root.status != "online":
-            self._writer.set_root_status(root.root_id, "online")
-        identity = volume_identity(root.path)
-        if identity != root.identity:
-            self._writer.set_root_identity(root.root_id, identity)
-        scope = self._scopes.get(root.root_id)
-        if scope is None:
-            mounts = {os.fsencode(mount) for mount in json.loads(root.settings).get("mounts", [])}
-            network = is_network(filesystem_type(root.path))
-            scope = Scope(root.root_id, root.path, IgnoreRules(root.path, self._own), network, mounts)
-            self._scopes[root.root_id] = scope
-        else:
-            scope.rules = IgnoreRules(root.path, self._own)
-        if self._watcher is not None:
-            self._watcher.add_root(root.path)
-        return scope
-
-    def _sample(self, root: Root) -> list[bytes]:
-        sample: list[bytes] = []
-        for document in self._writer.documents(root.root_id):
-            sample.append(absolute(root.path, document.path))
-            if len(sample) == SAMPLE_FILES:
-                break
-        return sample
-
-    def _scan_interval_s(self, scope: Scope, took_s: float) -> float:
-        if not self._options.watch:
-            return NEVER
-        polled = scope.network or (self._watcher is not None and self._watcher.exhausted)
-        return max(self._options.poll_s, 30 * took_s) if polled else self._options.rescan_s
-
-    def _tell_root(self, scope: Scope) -> None:
-        state: RootState = "watching"
-        message = ""
-        if scope.network:
-            state, message = "polling", "A network folder gives no word of changes: it is compared from time to time."
-        elif self._watcher is not None and self._watcher.exhausted:
-            state, message = "polling", EXHAUSTED
-        self._emit(RootChanged(os.fsdecode(scope.path), state, message))
-
-    def _place(self, path: bytes) -> tuple[Scope | None, bytes | None]:
-        for scope in self._scopes.values():
-            inside = relative(scope.path, path)
-            if inside is not None:
-                return scope, inside
-        return None, None
-
-    def _interesting(self, path: bytes, is_directory: bool) -> bool:
-        """Whether an event is worth a look; called on the watcher's thread, so it only reads."""
-        if is_directory:
-            return path not in self._own
-        return extractor_for(path) is not None or os.path.basename(path) in IGNORE_FILES or _is_bare(path)
 
     # ---- reading files ----
 
@@ -598,16 +397,5 @@ class Service:
             self._emit(IndexChanged(counts.documents, counts.chunks, counts.pending_files + counts.pending_chunks))
 
 
-EXHAUSTED = (
-    "The system allows no more watched folders, so changes in some are only seen when Inkling looks, about once a "
-    "minute. An administrator can raise the limit: sysctl fs.inotify.max_user_watches=524288."
-)
-
-
-def _is_bare(path: bytes) -> bool:
-    """A name without a suffix may be a folder that was deleted or moved away, seen as a file by some systems."""
-    return b"." not in os.path.basename(path)
-
-
-def _unwatched(directory: bytes) -> None:
-    """The scan-once indexer hears no events."""
+def _bytes(path: str) -> bytes:
+    return os.fsencode(os.path.abspath(path))
