@@ -210,7 +210,11 @@ class IndexClient:
 
     def _read_stderr(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr is not None
-        for line in process.stderr:
+        with process.stderr:
+            self._copy_lines(process.stderr)
+
+    def _copy_lines(self, stderr: IO[str]) -> None:
+        for line in stderr:
             self._stderr.append(line.rstrip("\n"))
             log.info("indexer: %s", line.rstrip("\n"))
 
@@ -250,6 +254,7 @@ class IndexClient:
             if isinstance(event, Fatal):
                 self._fatal = event.message
             self._deliver(event)
+        process.stdout.close()
         code = process.wait()
         with self._lock:
             if process.stdin is not None:
