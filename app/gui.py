@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -206,18 +206,24 @@ class SettingsBridge:
 
 @contextlib.contextmanager
 def _ending_on_signals(application: QApplication) -> Iterator[None]:
-    """SIGINT and SIGTERM close the window in order. Qt's loop lets no Python handler run, so a socket wakes it."""
-    reader, writer = socket.socketpair()
-    reader.setblocking(False)
-    writer.setblocking(False)
+    """SIGINT and SIGTERM close the window in order. Qt's loop lets no Python handler run, so a pipe wakes it.
+
+    Windows closes windows by messages of its own, which Qt hears.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: application.quit()) for number in numbers}
-    wake_before = signal.set_wakeup_fd(writer.fileno())
-    notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read)
+    wake_before = signal.set_wakeup_fd(writer)
+    notifier = QSocketNotifier(reader, QSocketNotifier.Type.Read)
 
     def drain() -> None:
         with contextlib.suppress(BlockingIOError):
-            reader.recv(64)
+            os.read(reader, 64)
 
     notifier.activated.connect(drain)
     try:
@@ -227,5 +233,5 @@ def _ending_on_signals(application: QApplication) -> Iterator[None]:
         signal.set_wakeup_fd(wake_before)
         for number, handler in before.items():
             signal.signal(number, handler)
-        reader.close()
-        writer.close()
+        os.close(reader)
+        os.close(writer)
