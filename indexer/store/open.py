@@ -75,7 +75,8 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
                 filesystem,
             )
         connection.execute(f"PRAGMA journal_mode = {'DELETE' if filesystem else 'WAL'}").fetchall()
-        connection.execute("PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON").fetchall()
+        for pragma in ("synchronous = NORMAL", "secure_delete = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()  # one by one: an answer not read stops what follows
         connection.execute("PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864").fetchall()
     except apsw.Error as error:
         connection.close()

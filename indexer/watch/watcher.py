@@ -52,9 +52,31 @@ class Watcher(Protocol):
 
 def open_watcher(sink: HintSink, interesting: Interesting) -> Watcher:
     """The watcher of this operating system."""
-    if sys.platform == "linux":
+    if sys.platform != "linux":
+        return RecursiveWatcher(sink, interesting)
+    try:
         return InotifyWatcher(sink, interesting)
-    return RecursiveWatcher(sink, interesting)
+    except OSError as error:
+        log.info("the system gives no events at all: %s", error)
+        return DeafWatcher()
+
+
+class DeafWatcher:
+    """Where the system gives no events: everything is looked at from time to time."""
+
+    exhausted = True
+
+    def add_root(self, root: bytes) -> None:
+        """Nothing is watched."""
+
+    def add_directory(self, directory: bytes) -> None:
+        """Nothing is watched."""
+
+    def remove_root(self, root: bytes) -> None:
+        """Nothing was watched."""
+
+    def close(self) -> None:
+        """Nothing runs."""
 
 
 class RecursiveWatcher:
@@ -139,11 +161,33 @@ if sys.platform == "linux":
         | In.IN_EXCL_UNLINK
     )
 
-    class InotifyWatcher(InotifyFD):
-        """Linux: the library's inotify descriptor and its blocking reader, with our own choice of directories."""
+    class _Inotify(InotifyFD):
+        """The library's inotify descriptor and its blocking reader thread, with directories of our own choice."""
+
+        def __init__(self, heard: Callable[[InotifyEvent], None]) -> None:
+            super().__init__()
+            self._heard = heard
+
+        def handle_event(self, event: InotifyEvent) -> None:
+            """One event of the kernel; runs on the reader thread."""
+            self._heard(event)
+
+        def watch(self, directory: bytes) -> WatchDescriptor | None:
+            """Watch one directory; None where it may not be read. Raises OSError for any other trouble."""
+            descriptor = inotify_add_watch(self._inotify_fd, directory, _MASK)
+            if descriptor != -1:
+                return descriptor
+            self._raise_error()
+            return None
+
+        def unwatch(self, descriptor: WatchDescriptor) -> None:
+            """Drop a watch; one that the kernel has dropped already is no trouble."""
+            inotify_rm_watch(self._inotify_fd, descriptor)
+
+    class InotifyWatcher:
+        """Linux: one watch a directory."""
 
         def __init__(self, sink: HintSink, interesting: Interesting) -> None:
-            super().__init__()
             self._sink = sink
             self._interesting = interesting
             self._paths_lock = threading.Lock()
@@ -151,8 +195,8 @@ if sys.platform == "linux":
             self._descriptors: dict[bytes, WatchDescriptor] = {}
             self._roots: set[bytes] = set()
             self.exhausted = False
-            self.daemon = True
-            self.start()
+            self._inotify = _Inotify(self._heard)
+            self._inotify.start()
 
         def add_root(self, root: bytes) -> None:
             """Remember the root; its directories are added as the scan comes to them."""
@@ -163,9 +207,12 @@ if sys.platform == "linux":
             with self._paths_lock:
                 if self.exhausted or directory in self._descriptors:
                     return
-                descriptor = inotify_add_watch(self._inotify_fd, directory, _MASK)
-                if descriptor == -1:
-                    self._refused(directory)
+                try:
+                    descriptor = self._inotify.watch(directory)
+                except OSError as error:
+                    self._refused(directory, error)
+                    return
+                if descriptor is None:
                     return
                 moved_from = self._paths.get(descriptor)
                 if moved_from is not None:
@@ -180,12 +227,10 @@ if sys.platform == "linux":
 
         def close(self) -> None:
             """End the reader."""
-            self.stop()
-            if self.ident is not None and self is not threading.current_thread():
-                self.join(5)
+            self._inotify.stop()
+            self._inotify.join(5)
 
-        def handle_event(self, event: InotifyEvent) -> None:
-            """One event of the kernel; runs on the reader thread."""
+        def _heard(self, event: InotifyEvent) -> None:
             if event.is_queue_overflow:
                 self._sink(Hint("everything", b""))
                 return
@@ -215,14 +260,11 @@ if sys.platform == "linux":
                 for path in gone:
                     descriptor = self._descriptors.pop(path)
                     self._paths.pop(descriptor, None)
-                    inotify_rm_watch(self._inotify_fd, descriptor)
+                    self._inotify.unwatch(descriptor)
 
-        def _refused(self, directory: bytes) -> None:
-            try:
-                self._raise_error()
-            except OSError as error:
-                if error.errno in (errno.ENOSPC, errno.ENOMEM, errno.EMFILE):
-                    log.warning("the system allows no more watches, from %r on", directory)
-                    self.exhausted = True
-                elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES):
-                    raise
+        def _refused(self, directory: bytes, error: OSError) -> None:
+            if error.errno in (errno.ENOSPC, errno.ENOMEM):
+                log.info("the system allows no more watches, from %r on", directory)
+                self.exhausted = True
+            elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise error
