@@ -1,0 +1,119 @@
+"""What the Encoder promises, on a small random checkpoint."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Encoder, EngineError, ModelError
+from engine.catalog import DEFAULT_MODEL
+from engine.weights.convert import convert
+from tests.goldens.texts import AWKWARD, ordinary
+
+TINY = Path(__file__).parent.parent / "goldens" / "tiny_bert"
+
+
+@pytest.fixture(scope="module", params=["fp32", "int8"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    return Encoder.load(TINY, precision=request.param, workers=1)
+
+
+def test_vectors_are_float32_of_unit_length(encoder: Encoder) -> None:
+    vectors = encoder.encode(list(AWKWARD.values()))
+    assert vectors.dtype == np.float32 and vectors.shape == (len(AWKWARD), encoder.dim)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_no_texts_give_no_rows(encoder: Encoder) -> None:
+    assert encoder.encode([]).shape == (0, 64) and encoder.encode_tokens([]) == []
+    vectors, tokens = encoder.encode_all([])
+    assert vectors.shape == (0, 64) and tokens == []
+
+
+def test_one_pass_gives_the_vectors_and_the_tokens(encoder: Encoder) -> None:
+    texts = ["one", "", "several words here"]
+    vectors, tokens = encoder.encode_all(texts)
+    np.testing.assert_array_equal(vectors, encoder.encode(texts))
+    for one, other in zip(tokens, encoder.encode_tokens(texts), strict=True):
+        np.testing.assert_array_equal(one.ids, other.ids)
+        np.testing.assert_array_equal(one.vectors, other.vectors)
+        assert one.vectors.dtype == np.float32 and one.vectors.shape == (len(one.ids), encoder.hidden)
+    mean = tokens[2].vectors.mean(axis=0)
+    np.testing.assert_allclose(mean / np.linalg.norm(mean), vectors[2], atol=1e-5)
+
+
+def test_a_role_puts_the_models_prefix_on(encoder: Encoder) -> None:
+    for role, prefix in (("query", "query: "), ("document", "passage: ")):
+        np.testing.assert_array_equal(encoder.encode(["tea"], role=role), encoder.encode([prefix + "tea"]))
+    assert not np.array_equal(encoder.encode(["tea"], role="query"), encoder.encode(["tea"]))
+
+
+def test_a_chunk_of_chunk_tokens_is_not_cut(encoder: Encoder) -> None:
+    assert encoder.special_tokens == 2 and encoder.max_tokens == 48
+    text = "x " * encoder.chunk_tokens
+    assert len(encoder.token_spans(text)) == encoder.chunk_tokens
+    (whole,), (longer,) = (encoder.encode_tokens([t], role="document") for t in (text, text + "x"))
+    assert len(whole.ids) == encoder.max_tokens == len(longer.ids)
+
+
+def test_threads_may_share_an_encoder(encoder: Encoder) -> None:
+    texts = ordinary(40)
+    wanted = encoder.encode(texts)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: encoder.encode([texts[i]])[0], [i % 40 for i in range(200)]))
+    for i, vector in enumerate(found):
+        np.testing.assert_array_equal(vector, wanted[i % 40])
+
+
+def test_the_fingerprint_changes_when_the_vectors_would(tmp_path: Path) -> None:
+    def fingerprint(path: Path, precision: str = "int8") -> str:
+        with Encoder.load(path, precision=precision, workers=1) as encoder:
+            return encoder.fingerprint
+
+    one = fingerprint(TINY)
+    changed = tmp_path / "changed"
+    shutil.copytree(TINY, changed)
+    assert fingerprint(TINY) == one == fingerprint(changed)
+    with (changed / "model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x3e")
+    prompts = tmp_path / "prompts"
+    shutil.copytree(TINY, prompts)
+    (prompts / "config_sentence_transformers.json").write_text('{"prompts": {"query": "ask: "}}')
+    assert len({one, fingerprint(TINY, "fp32"), fingerprint(changed), fingerprint(prompts)}) == 4
+
+
+def test_auto_takes_int8(tmp_path: Path) -> None:
+    convert(TINY, tmp_path / "packed")
+    with Encoder.load(tmp_path / "packed", workers=1) as packed, Encoder.load(TINY, workers=1) as published:
+        assert packed.precision == published.precision == "int8"
+        texts = ordinary(30)
+        np.testing.assert_array_equal(packed.encode(texts), published.encode(texts))
+
+
+def test_the_default_model_loads_by_its_name() -> None:
+    with Encoder.load(DEFAULT_MODEL, workers=1) as encoder:
+        assert (encoder.name, encoder.dim, encoder.max_tokens) == (DEFAULT_MODEL, 384, 256)
+        river, bank, cat = encoder.encode(["the river bank", "the shore of a stream", "my cat sleeps"])
+        assert river @ bank > river @ cat
+    with pytest.raises(ModelError, match="int8 weights only"):
+        Encoder.load(DEFAULT_MODEL, precision="fp32")
+
+
+def test_impossible_arguments_are_sentences() -> None:
+    with pytest.raises(EngineError, match="'fp64'"):
+        Encoder.load(TINY, precision="fp64")
+    with pytest.raises(EngineError, match="0"):
+        Encoder.load(TINY, workers=0)
+    with pytest.raises(ModelError, match="no known model called"):
+        Encoder.load("no-such-model")
+
+
+def test_a_closed_encoder_says_so() -> None:
+    encoder = Encoder.load(TINY, workers=1)
+    encoder.close()
+    encoder.close()
+    with pytest.raises(EngineError, match="closed"):
+        encoder.encode(["x"])
