@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from app.progress import Progress
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
 from engine.errors import ModelError
+from engine.folder import ModelFolder
 from engine.models import FAMILIES
 from engine.weights.convert import convert
 from engine.weights.importing import import_model, verify
@@ -47,21 +49,32 @@ def _list(args: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0
     for row in rows:
-        where = {True: "here", False: ""}[row["path"] is not None] if row["computed"] else "not computed yet"
-        facts = f"{row['dim']:>5}  {row['max_tokens']:>6}  {','.join(row['languages']):<12}  {row['licence']:<18}"
-        print(f"{row['name']:<40}{facts if row['dim'] else '':<48}{where}".rstrip())
+        sizes = f"{row['dim'] or '':>5} {row['max_tokens'] or '':>6}"
+        facts = f"{','.join(row['languages']):<13} {row['licence'] or '':<19}"
+        print(f"{row['name']:<38} {sizes}  {facts} {_where(row)}".rstrip())
     return 0
 
 
+def _where(row: dict[str, Any]) -> str:
+    if not row["computed"]:
+        return "not computed yet"
+    return "" if row["path"] is None else "here" if row["bundled"] else "imported"
+
+
 def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, Any]:
+    dim, max_tokens = (known.dim, known.max_tokens) if known else (None, None)
+    if known is None and path is not None:
+        with suppress(ModelError):  # a broken folder is listed too; `verify` says what is wrong with it
+            folder = ModelFolder.open(path)
+            dim, max_tokens = folder.hidden, folder.max_tokens
     return {
         "name": name,
         "path": None if path is None else str(path),
         "bundled": path is not None and path.parent == BUNDLED_MODELS,
         "computed": known is None or known.model_type in FAMILIES,
         "hub_id": known.hub_id if known else None,
-        "dim": known.dim if known else None,
-        "max_tokens": known.max_tokens if known else None,
+        "dim": dim,
+        "max_tokens": max_tokens,
         "languages": list(known.languages) if known else [],
         "licence": known.licence if known else None,
     }
