@@ -44,6 +44,8 @@ PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus
 # Sizes in config.json that every family counts on.
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 
+MAX_LAYERS = 1000
+
 
 @dataclass(frozen=True)
 class ModelFolder:
@@ -167,6 +169,8 @@ def _model_type(file: Path, config: Mapping[str, Any]) -> str:
     for key in SIZES:
         if type(config.get(key)) is not int or config[key] <= 0:
             raise ModelError(f"{file}: key {key!r} is {config.get(key)!r}, not a positive whole number.")
+    if config["num_hidden_layers"] > MAX_LAYERS:
+        raise ModelError(f"{file}: key 'num_hidden_layers' is {config['num_hidden_layers']}; no model has so many.")
     if config["hidden_size"] % config["num_attention_heads"]:
         raise ModelError(
             f"{file}: key 'hidden_size' ({config['hidden_size']}) is no multiple of "
@@ -176,7 +180,7 @@ def _model_type(file: Path, config: Mapping[str, Any]) -> str:
     if not isinstance(epsilon, float) or not 0 < epsilon < 1:
         raise ModelError(f"{file}: key 'layer_norm_eps' is {epsilon!r}, not a small positive number.")
     activation = config.get("hidden_act")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ModelError(f"{file}: key 'hidden_act' is {activation!r}; this program computes {_either(ACTIVATIONS)}.")
     try:
         family.parameters(dict(config))

@@ -68,6 +68,10 @@ class Tokenizer:
         library.no_padding()
         _apply_config(library, folder / "tokenizer_config.json")
         found = cls(library, max_tokens)
+        if found.special_tokens == 0:
+            raise ModelError(
+                f"{file}: key 'post_processor' adds no special tokens, which the model was trained to see."
+            )
         if max_tokens <= found.special_tokens:
             raise ModelError(
                 f"{file} adds {found.special_tokens} special tokens, but the model takes {max_tokens} tokens in all."

@@ -134,6 +134,8 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "a decoder": (config(is_decoder=True), ("config.json", "'is_decoder'")),
     "an unknown activation": (config(hidden_act="mish"), ("config.json", "'hidden_act'", "'mish'", "'gelu'")),
+    "a list of activations": (config(hidden_act=["gelu"]), ("config.json", "'hidden_act'")),
+    "a billion layers": (config(num_hidden_layers=10**9), ("config.json", "'num_hidden_layers'")),
     "foreign quantised weights": (config(quantization_config={"bits": 4}), ("config.json", "'quantization_config'")),
     "no layers": (config(num_hidden_layers=0), ("config.json", "'num_hidden_layers'")),
     "a width in words": (config(hidden_size="64"), ("config.json", "'hidden_size'")),

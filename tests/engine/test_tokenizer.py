@@ -126,14 +126,17 @@ def test_tokenizer_config_overrides_the_normaliser(tmp_path: Path) -> None:
         ("{", 48, None, "not a readable tokenizer"),
         ('{"version": "1.0"}', 48, None, "not a readable tokenizer"),
         ("keep", 2, None, "special tokens"),
+        ("no specials", 48, None, "'post_processor'"),
         ("keep", 48, 100, "'vocab_size' is 100"),
     ],
 )
 def test_a_tokenizer_that_does_not_fit_is_refused(
     tmp_path: Path, content: str | None, limit: int, rows: int | None, words: str
 ) -> None:
-    if content == "keep":
-        shutil.copy(GOLDENS / "tiny_bert" / "tokenizer.json", tmp_path)
+    if content in ("keep", "no specials"):
+        file = json.loads((GOLDENS / "tiny_bert" / "tokenizer.json").read_text(encoding="utf-8"))
+        file["post_processor"] = file["post_processor"] if content == "keep" else None
+        (tmp_path / "tokenizer.json").write_text(json.dumps(file))
     elif content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(ModelError, match=re.escape(words)):
