@@ -62,7 +62,7 @@ def visible_text(root: LexborNode) -> str:
             pre_depth -= closed == "pre"
             if closed in ("td", "th"):
                 out.append("\t")
-            if node == root:
+            if node.mem_id == root.mem_id:  # `==` would compare the markup of both
                 node = None
             elif node.next is not None:
                 node = node.next

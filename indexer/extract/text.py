@@ -11,7 +11,8 @@ from charset_normalizer import from_bytes
 from indexer.extract.document import PIECE_CHARS, Piece, Source, Text, Unreadable, Warn, clean
 
 SAMPLE_BYTES = 64 * 1024
-CONTROL_SHARE = 0.02  # of a sample, above which it is not text
+CONTROL_SHARE, NUL_SHARE = 0.02, 0.1  # of a sample, above which it is not text
+STRAY_SHARE = 0.02  # of the foreign characters, below which bytes that are no UTF-8 are damage to a UTF-8 file
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -31,6 +32,8 @@ _BINARY_MAGIC = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office file"),
     (b"SQLite format 3\0", "a database"),
 )
+_WESTERN_LETTERS = frozenset("àâäáãåæçèéêëîïíñòóôöõøœùûüúßÀÂÄÁÃÅÆÇÈÉÊËÎÏÍÑÒÓÔÖÕØŒÙÛÜÚ")
+_WESTERN_SIGNS = frozenset("“”‘’„‚–—…«»‹›°§©®™€£•·¡¿\xa0")
 _CONTROL = re.compile(rb"[\x01-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -68,8 +71,7 @@ def sniff_encoding(source: Source) -> tuple[str, int]:
     if wide:
         return wide, 0
     data = b"".join(samples)
-    noise = len(_CONTROL.findall(data)) + data.count(0)
-    if noise > CONTROL_SHARE * len(data):
+    if len(_CONTROL.findall(data)) > CONTROL_SHARE * len(data) or data.count(0) > NUL_SHARE * len(data):
         raise Unreadable("not_text", "The name says text, but the content is binary data.")
     return _narrow_encoding(samples), 0
 
@@ -107,22 +109,35 @@ def _narrow_encoding(samples: list[bytes]) -> str:
         return "utf-8"
     # An old single-byte file: guess from the lines that hold the evidence, within a bounded sample.
     telling = b"\n".join(line for line in foreign.splitlines() if not line.isascii())[:SAMPLE_BYTES]
-    guesses = from_bytes(telling)
-    best = guesses.best()
-    if best is None or best.encoding in ("ascii", "utf_8"):
+    if _reads_as_western(telling):
         return "cp1252"
-    # Short texts read equally well in several alphabets: the most common one wins a tie.
-    western = next((guess for guess in guesses if "cp1252" in (guess.encoding, *guess.could_be_from_charset)), None)
-    return "cp1252" if western is not None and western.chaos <= best.chaos else best.encoding
+    best = from_bytes(telling).best()
+    return "cp1252" if best is None or best.encoding in ("ascii", "utf_8") else best.encoding
+
+
+def _reads_as_western(telling: bytes) -> bool:
+    """Whether the bytes make sense as the commonest old encoding: French, German, Spanish and their neighbours.
+
+    A detector alone takes short French for Latvian. What counts against it: letters that these languages lack, signs
+    inside words, and words that are mostly accents, as another alphabet looks when it is read so.
+    """
+    try:
+        text = telling.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    foreign = [char for char in text if not char.isascii()]
+    letters = sum(char.isalpha() for char in text)
+    accented = sum(char in _WESTERN_LETTERS for char in foreign)
+    if accented + sum(char in _WESTERN_SIGNS for char in foreign) < len(foreign):
+        return False
+    return accented <= 0.25 * letters
 
 
 def _is_utf8(sample: bytes) -> bool:
-    """Whether a cut-out of a file can be UTF-8; the cut may have split a character at either end."""
+    """Whether a cut-out of a file is UTF-8, be it with a little damage; the cut may have split a character."""
     start = 0
     while start < min(3, len(sample)) and sample[start] & 0xC0 == 0x80:
         start += 1
-    try:
-        codecs.getincrementaldecoder("utf-8")("strict").decode(sample[start:], final=False)
-    except UnicodeDecodeError:
-        return False
-    return True
+    text = codecs.getincrementaldecoder("utf-8")("replace").decode(sample[start:], final=False)
+    stray = text.count("\ufffd") - sample.count("\ufffd".encode())
+    return stray <= STRAY_SHARE * sum(not char.isascii() for char in text) if stray else True
