@@ -1,0 +1,233 @@
+"""The processes start, stop, refuse each other, and never outlive their parents."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.index_process import child_command, child_environment
+from indexer.protocol import AddRoot, Notice, RootChanged, RootRemoved, StateChanged, encode_line
+from tests.indexer.files import sentences, write_mixed
+from tests.processes.harness import (
+    RunningIndexer,
+    embedded,
+    files_on_disk,
+    index_once,
+    indexed_paths,
+    picture,
+    running,
+    wait_until,
+)
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def start_child(data_dir: Path, model: Path, *extra: str) -> subprocess.Popen[str]:
+    """The indexer process without its client."""
+    command = [
+        *child_command("indexer"),
+        "--data-dir",
+        str(data_dir),
+        "--model",
+        str(model),
+        "--precision",
+        "fp32",
+        *extra,
+    ]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=child_environment(1), cwd=ROOT
+    )
+
+
+def test_the_command_line_indexes_and_ends(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 10)
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir)]
+    arguments = ["index", str(root), "--once", "--model", str(model), "--precision", "fp32", "--workers", "1"]
+    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    status = json.loads(subprocess.check_output([*command, "status", "--json"], cwd=ROOT, timeout=60))
+    assert status["documents"] == 10 and status["pending"] == 0 and status["failed"] == 0
+    assert status["chunks"] == status["vectors"] == status["embedded"] > 0
+    assert [entry["path"] for entry in status["roots"]] == [str(root)]
+    assert json.loads(subprocess.check_output([*command, "failures", "--json"], cwd=ROOT, timeout=60)) == []
+
+
+def test_a_folder_that_is_none_is_an_error_with_a_sentence(data_dir: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", str(tmp_path / "nowhere")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "nowhere is not a folder" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_model_that_is_none_still_leaves_search_by_words(data_dir: Path, root: Path, tmp_path: Path) -> None:
+    write_mixed(root, 5)
+    indexer = index_once(data_dir, tmp_path / "no-model", root)
+    assert set(indexed_paths(data_dir)) == files_on_disk(root)
+    notices = [event.message for event in indexer.events if isinstance(event, Notice)]
+    assert len(notices) == 1 and notices[0].startswith("Search by meaning is off: ")
+
+
+def test_a_second_indexer_of_the_same_folder_is_refused(data_dir: Path, root: Path, model: Path) -> None:
+    with running(data_dir, model, root) as first:
+        first.wait_idle()
+        second = RunningIndexer(data_dir, model)
+        second.client.start()
+        code, message = second.wait_exit()
+        assert code == 1
+        assert f"(process {first.client.pid})" in message and "already indexing" in message
+        second.client.close()
+
+
+def test_the_end_of_input_ends_the_process(data_dir: Path, model: Path) -> None:
+    child = start_child(data_dir, model)
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(20) == 0
+
+
+def test_sigterm_ends_the_process_in_order(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 5)
+    with running(data_dir, model, root) as indexer:
+        indexer.wait_idle()
+        assert indexer.client.pid is not None
+        os.kill(indexer.client.pid, signal.SIGTERM)
+        assert indexer.wait_exit()[0] == 0
+    assert any(isinstance(event, StateChanged) and event.phase == "stopped" for event in indexer.events)
+
+
+def test_killing_the_indexer_ends_its_extraction_process(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 5)
+    child = start_child(data_dir, model)
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(encode_line(AddRoot(str(root))))
+    child.stdin.flush()
+    while '"words"' not in child.stdout.readline():
+        pass
+    wait_until(lambda: bool(psutil.Process(child.pid).children()), 20, "no extraction process")
+    workers = psutil.Process(child.pid).children()
+    child.kill()
+    child.wait()
+    assert psutil.wait_procs(workers, timeout=10)[1] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the signal of a closing pipe is Linux's")
+def test_an_extraction_process_that_holds_everything_up_dies_with_the_indexer() -> None:
+    read_end, write_end = os.pipe()
+    code = (
+        "import sys; from indexer.extract.worker import _follow_life_line; _follow_life_line(int(sys.argv[1]));"
+        "print('ready', flush=True); sum(range(10**12))"  # one C call that no thread can interrupt
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(read_end)], cwd=ROOT, stdout=subprocess.PIPE, pass_fds=[read_end], text=True
+    )
+    os.close(read_end)
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    os.close(write_end)
+    assert child.wait(10) == -signal.SIGIO
+
+
+def test_killing_the_parent_ends_the_indexer_and_its_worker(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 20)
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", str(root), "--watch"]
+    parent = subprocess.Popen(
+        [*command, "--model", str(model), "--precision", "fp32"], cwd=ROOT, env=child_environment(1)
+    )
+    wait_until(lambda: len(psutil.Process(parent.pid).children(recursive=True)) >= 2, 30, "no children")
+    children = psutil.Process(parent.pid).children(recursive=True)
+    parent.kill()
+    parent.wait()
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+def test_a_crash_is_followed_by_a_new_start(
+    data_dir: Path, root: Path, model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(data_dir, model, root, restarts=2) as indexer:
+        indexer.wait_idle()
+        assert indexer.client.pid is not None
+        seen = len(indexer.events)
+        os.kill(indexer.client.pid, signal.SIGKILL)
+        (root / "later.txt").write_text(sentences(1))
+        indexer.wait_for(lambda: "later.txt" in _paths(data_dir))
+        said = [event.reason for event in indexer.events[seen:] if isinstance(event, StateChanged)]
+        assert "The indexer stopped unexpectedly and is being started again." in said
+    assert "starting it again" in caplog.text
+
+
+def test_a_process_that_crashes_for_ever_is_given_up(data_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    from app.index_process import IndexClient
+    from indexer.options import IndexerOptions
+
+    ends: list[tuple[int, str]] = []
+    command = [sys.executable, "-c", "import sys; sys.exit('broken on purpose')"]
+    client = IndexClient(
+        IndexerOptions(data_dir),
+        lambda event: None,
+        lambda code, message: ends.append((code, message)),
+        restarts=1,
+        command=command,
+    )
+    client.start()
+    wait_until(lambda: bool(ends), 20, "not given up")
+    client.close()
+    assert ends == [(1, "The indexer ended unexpectedly (code 1): broken on purpose.")]
+
+
+def test_paused_it_does_nothing_and_resumed_it_goes_on(data_dir: Path, root: Path, model: Path) -> None:
+    with running(data_dir, model, root) as indexer:
+        indexer.wait_idle()
+        indexer.client.pause()
+        indexer.wait_for(lambda: indexer.events[-1] == StateChanged("paused"))
+        seen = len(indexer.events)
+        (root / "waits.txt").write_text(sentences(2))
+        time.sleep(1.0)  # the absence of an event has no event of its own
+        assert indexer.events[seen:] == [] and _paths(data_dir) == set()
+        indexer.client.resume()
+        indexer.wait_for(lambda: "waits.txt" in _paths(data_dir))
+
+
+def test_removing_a_root_removes_all_that_only_it_brought(data_dir: Path, tmp_path: Path, model: Path) -> None:
+    for name in ("one", "two"):
+        write_mixed(tmp_path / name, 10)
+    (tmp_path / "one" / "own.txt").write_text(sentences(77))
+    with running(data_dir, model, tmp_path / "one", tmp_path / "two") as indexer:
+        indexer.wait_idle()
+        seen, before = len(indexer.events), embedded(data_dir)
+        indexer.client.remove_root(str(tmp_path / "one"))
+        indexer.wait_for(lambda: RootRemoved(str(tmp_path / "one")) in indexer.events)
+        indexer.wait_idle(seen)
+        left = picture(data_dir)
+        assert {row["root"] for row in left if "root" in row} == {str(tmp_path / "two")}
+        assert not any(left[-1]["strays"].values())
+        indexer.client.add_root(str(tmp_path / "one"))
+        indexer.wait_for(lambda: "own.txt" in _paths(data_dir))
+        indexer.wait_idle(seen)
+        assert embedded(data_dir) == before + 1  # the others had stayed, being the same as in the second folder
+
+
+def test_a_folder_within_a_root_is_not_indexed_twice(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 7)
+    inner = root / "part0"
+    with running(data_dir, model, inner) as indexer:
+        indexer.wait_idle()
+        before = embedded(data_dir)
+        indexer.client.add_root(str(root))
+        indexer.wait_for(lambda: RootChanged(str(root), "watching") in indexer.events)
+        indexer.wait_for(lambda: _paths(data_dir) == files_on_disk(root))
+        indexer.client.add_root(str(inner))
+        indexer.wait_for(lambda: any(isinstance(e, Notice) and "already" in e.message for e in indexer.events))
+        indexer.wait_idle()
+        assert embedded(data_dir) == 7 and before == 1
+        assert len({row["root"] for row in picture(data_dir) if "root" in row}) == 1
+
+
+def _paths(data_dir: Path) -> set[str]:
+    return set(indexed_paths(data_dir))
