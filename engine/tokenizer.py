@@ -26,6 +26,9 @@ I32 = NDArray[np.int32]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
+# What every tokenizer must get through: a word, and characters that hardly any vocabulary has.
+PROBE = "probe \ufffd \u5b57 \U0001f991 \u0ee8"
+
 # Longest piece of a document that is tokenised at once: an encoding weighs some 200 bytes a token.
 PIECE_CHARS = 200_000
 
@@ -62,12 +65,15 @@ class Tokenizer:
             raise ModelError(f"{file} is missing; older vocabulary files alone are not read.")
         try:
             library = _read(file.read_bytes())
-        except Exception as error:  # the library raises bare Exception for every fault of the file
-            raise ModelError(f"{file} is not a readable tokenizer ({error}).") from error
-        library.no_truncation()
-        library.no_padding()
-        _apply_config(library, folder / "tokenizer_config.json")
-        found = cls(library, max_tokens)
+            library.no_truncation()
+            library.no_padding()
+            _apply_config(library, folder / "tokenizer_config.json")
+            found = cls(library, max_tokens)
+            library.encode(PROBE)  # some faults, such as a missing token for unknown words, show only in use
+        except (ModelError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # the library raises bare Exception, and its panics are not even that
+            raise ModelError(f"{file} is not a usable tokenizer ({error}).") from error
         if found.special_tokens == 0:
             raise ModelError(
                 f"{file}: key 'post_processor' adds no special tokens, which the model was trained to see."

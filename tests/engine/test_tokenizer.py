@@ -123,8 +123,9 @@ def test_tokenizer_config_overrides_the_normaliser(tmp_path: Path) -> None:
     ("content", "limit", "rows", "words"),
     [
         (None, 48, None, "tokenizer.json is missing"),
-        ("{", 48, None, "not a readable tokenizer"),
-        ('{"version": "1.0"}', 48, None, "not a readable tokenizer"),
+        ("{", 48, None, "not a usable tokenizer"),
+        ('{"version": "1.0"}', 48, None, "not a usable tokenizer"),
+        ("no unknown", 48, None, "not a usable tokenizer"),
         ("keep", 2, None, "special tokens"),
         ("no specials", 48, None, "'post_processor'"),
         ("keep", 48, 100, "'vocab_size' is 100"),
@@ -133,9 +134,12 @@ def test_tokenizer_config_overrides_the_normaliser(tmp_path: Path) -> None:
 def test_a_tokenizer_that_does_not_fit_is_refused(
     tmp_path: Path, content: str | None, limit: int, rows: int | None, words: str
 ) -> None:
-    if content in ("keep", "no specials"):
+    if content in ("keep", "no specials", "no unknown"):
         file = json.loads((GOLDENS / "tiny_bert" / "tokenizer.json").read_text(encoding="utf-8"))
-        file["post_processor"] = file["post_processor"] if content == "keep" else None
+        if content == "no specials":
+            file["post_processor"] = None
+        elif content == "no unknown":
+            file["model"]["vocab"] = {}
         (tmp_path / "tokenizer.json").write_text(json.dumps(file))
     elif content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
