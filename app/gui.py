@@ -42,6 +42,7 @@ def run(data_dir: Path, *, folders: Sequence[str] = (), query: str = "") -> int:
     `folders` are watched besides those the index knows, `query` is asked at once. A second window on the same data
     folder brings the first one forward instead.
     """
+    _check_display()
     places = paths.folders(data_dir).create()
     logs.start(places.logs, "window")
     crash.start(places.logs, "window")
@@ -81,6 +82,14 @@ def translate(application: QApplication, locale: QLocale) -> None:
         translator = QTranslator(application)
         if translator.load(locale, name, "_", place) or (name == "inkling" and translator.load("inkling_en", place)):
             application.installTranslator(translator)
+
+
+def _check_display() -> None:
+    """Qt ends the whole process where there is no display; a sentence is better."""
+    if not sys.platform.startswith("linux") or os.environ.get("QT_QPA_PLATFORM"):
+        return
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise IndexerError("There is no display to show the window on; `inkling search` works without one.")
 
 
 class _Caller(QObject):
