@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from engine.batch import Batch
 from engine.kernels.loader import Library, pointer
+from engine.layers.heads import Heads
 from engine.plan import Plan, Rows, Value
 from engine.weights.int8 import GROUP, PANEL
 from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8
@@ -21,18 +22,18 @@ from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8
 F32 = NDArray[np.float32]
 
 # The enumerations of ink.h.
-EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT = range(8)
-ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3}
-POOLING_MODES = {"mean": 0, "cls": 1}
+EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD = range(12)
+ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
+POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
 QUERY_BLOCK = 24  # of ops.h
 ALIGNMENT_BYTES = 64
 
 
 class InkOp(Structure):
     _fields_ = [
-        *((name, c_int32) for name in ("kind", "a", "b", "out", "out2", "k", "n", "mode", "heads", "texts")),
+        *((name, c_int32) for name in ("kind", "a", "b", "out", "out2", "k", "n", "mode")),
+        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit")),
         ("f0", c_float),
-        ("pad", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
     ]
 
@@ -88,8 +89,8 @@ class Compiler:
         self.places: dict[int, int] = {}  # value index -> buffer
         self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its int16 codes and row scales
 
-    def embedding(self, out: Value, word: str, position: str | None, token_type: str | None) -> None:
-        op = InkOp(kind=EMBED, out=self._new(out), n=out.width)
+    def embedding(self, out: Value, word: str, position: str | None, token_type: str | None, factor: float) -> None:
+        op = InkOp(kind=EMBED, out=self._new(out), n=out.width, f0=factor)
         for slot, name in enumerate((word, position, token_type)):
             if name is None:
                 continue
@@ -102,9 +103,33 @@ class Compiler:
         self._add(op, out)
 
     def layer_norm(self, x: Value, residual: Value | None, out: Value, name: str, eps: float) -> None:
-        weight, bias = (self._keep(self.weights[f"{name}.{part}"].dense()) for part in ("weight", "bias"))
-        second = -1 if residual is None else self._use(residual)
-        op = InkOp(kind=LAYERNORM, a=self._use(x), b=second, out=self._new(out), k=x.width, f0=eps, w0=weight, w1=bias)
+        op = InkOp(kind=LAYERNORM, a=self._use(x), b=self._maybe(residual), out=self._new(out), k=x.width, f0=eps)
+        op.w0 = self._keep(self.weights[f"{name}.weight"].dense())
+        if f"{name}.bias" in self.weights:
+            op.w1 = self._keep(self.weights[f"{name}.bias"].dense())
+        self._add(op, out)
+
+    def rms_norm(self, x: Value, residual: Value | None, out: Value, weight: F32, eps: float, before: bool) -> None:
+        op = InkOp(kind=RMSNORM, a=self._use(x), b=self._maybe(residual), out=self._new(out), k=x.width, f0=eps)
+        op.mode, op.w0 = int(before), self._keep(weight)
+        self._add(op, out)
+
+    def add(self, a: Value, b: Value, out: Value) -> None:
+        self._add(InkOp(kind=ADD, a=self._use(a), b=self._use(b), out=self._new(out), k=a.width), out)
+
+    def gate(self, x: Value, out: Value, activation: str) -> None:
+        op = InkOp(kind=GATE, a=self._use(x), b=-1, out=self._new(out), k=x.width, n=out.width)
+        op.mode = ACTIVATION_MODES[activation]
+        self._add(op, out)
+
+    def rotary(
+        self, x: Value, out: Value, heads: Heads, cosine: F32, sine: F32, norms: tuple[F32, F32] | None, eps: float
+    ) -> None:
+        op = InkOp(kind=ROTARY, a=self._use(x), b=-1, out=self._new(out), k=x.width, f0=eps)
+        op.heads, op.kv_heads, op.head_dim = heads.query, heads.key_value, heads.width
+        op.w0, op.w1 = self._keep(cosine), self._keep(sine)
+        if norms is not None:
+            op.w2, op.w3 = self._keep(norms[0]), self._keep(norms[1])
         self._add(op, out)
 
     def linear(self, x: Value, out: Value, name: str, bias: bool, activation: str | None) -> None:
@@ -123,10 +148,14 @@ class Compiler:
         op.out = self._new(out)
         self._add(op, out)
 
-    def attention(self, qkv: Value, out: Value, heads: int, scale: float) -> None:
-        op = InkOp(
-            kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, heads=heads, f0=scale
-        )
+    def attention(
+        self, qkv: Value, out: Value, heads: Heads, scale: float, causal: bool, window: int | None, bias: F32 | None
+    ) -> None:
+        op = InkOp(kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, f0=scale)
+        op.heads, op.kv_heads, op.head_dim = heads.query, heads.key_value, heads.width
+        op.mode, op.window = int(causal), -1 if window is None else window
+        if bias is not None:
+            op.w0, op.limit = self._keep(bias), (bias.shape[1] + 1) // 2
         self._add(op, out)
 
     def pool(self, x: Value, out: Value, mode: str) -> None:
@@ -134,6 +163,9 @@ class Compiler:
 
     def unit_length(self, x: Value, out: Value) -> None:
         self._add(InkOp(kind=UNIT, a=self._use(x), b=-1, out=self._new(out), k=x.width), out)
+
+    def _maybe(self, value: Value | None) -> int:
+        return -1 if value is None else self._use(value)
 
     def _round(self, x: Value) -> tuple[int, int]:
         """int16 codes of a value, made once however many layers read them."""
@@ -189,7 +221,7 @@ class NativePlan:
             compiler.buffers[compiler.places[value.index]].last = end
         self._slots, self._slot_of = _share(compiler.buffers)
         attention = [op for op in compiler.ops if op.kind == ATTENTION]
-        self._head_dim = max((op.n // op.heads for op in attention), default=0)
+        self._head_dim = max((op.head_dim for op in attention), default=0)
         self._arena = np.empty(0, np.uint8)
 
     def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32 | None]:

@@ -45,9 +45,21 @@ def relu(x: F32) -> F32:
     return np.maximum(x, np.float32(0))
 
 
+def silu(x: F32) -> F32:
+    """x * sigmoid(x)."""
+    wide = x.astype(np.float64)
+    return (wide / (1.0 + np.exp(-np.maximum(wide, -700.0)))).astype(np.float32)  # e^700 is near the largest float64
+
+
+def tanh(x: F32) -> F32:
+    return np.tanh(x)
+
+
 ACTIVATIONS: dict[str, Callable[[F32], F32]] = {
     "gelu": gelu,
     "gelu_new": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "relu": relu,
+    "silu": silu,
+    "tanh": tanh,
 }

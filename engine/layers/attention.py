@@ -3,47 +3,81 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.layers.heads import Heads
 from engine.plan import Graph, ReferenceRun, Value
 
 if TYPE_CHECKING:
     from engine.kernels.native import Compiler
 
+F32 = NDArray[np.float32]
+
 
 @dataclass(frozen=True)
 class Attention:
-    """qkv: (tokens, 3 * heads * head_dim), queries, then keys, then values; out: (tokens, heads * head_dim)."""
+    """qkv: (tokens, heads.columns); out: (tokens, query heads * width).
+
+    causal: a query sees no later key. window: it sees keys at most that many tokens away, both ways.
+    bias: (query heads, 2 * longest - 1) float32 added to the scaled scores, at [h, j - i + longest - 1]
+    for query i and key j.
+    """
 
     qkv: Value
     out: Value
-    heads: int
+    heads: Heads
     scale: float
+    causal: bool
+    window: int | None
+    bias: F32 | None = field(compare=False)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
         return (self.qkv,)
 
-    def reference(self, run: ReferenceRun) -> NDArray[np.float32]:
-        tokens, width = run.batch.tokens, self.out.width
-        q, k, v = run[self.qkv].reshape(tokens, 3, self.heads, width // self.heads).transpose(1, 2, 0, 3)
-        out = np.empty((self.heads, tokens, width // self.heads), np.float32)
+    def reference(self, run: ReferenceRun) -> F32:
+        tokens, (count, shared, width) = run.batch.tokens, (self.heads.query, self.heads.key_value, self.heads.width)
+        columns = run[self.qkv].reshape(tokens, -1, width).transpose(1, 0, 2)
+        q, k, v = columns[:count], columns[count : count + shared], columns[count + shared :]
+        k, v = np.repeat(k, self.heads.group, axis=0), np.repeat(v, self.heads.group, axis=0)
+        out = np.empty((count, tokens, width), np.float32)
         for start, end in zip(run.batch.starts[:-1], run.batch.starts[1:], strict=True):
             scores = q[:, start:end] @ k[:, start:end].transpose(0, 2, 1) * np.float32(self.scale)
+            scores = self._mask(scores, int(end - start))
             weights = np.exp(scores - scores.max(axis=2, keepdims=True))
             weights /= weights.sum(axis=2, keepdims=True)
             out[:, start:end] = weights @ v[:, start:end]
-        return out.transpose(1, 0, 2).reshape(tokens, width)
+        return out.transpose(1, 0, 2).reshape(tokens, count * width)
+
+    def _mask(self, scores: F32, length: int) -> F32:
+        distance = np.arange(length)[None, :] - np.arange(length)[:, None]  # key - query
+        if self.bias is not None:
+            scores = scores + self.bias[:, distance + (self.bias.shape[1] - 1) // 2]
+        hidden = np.zeros((length, length), bool)
+        if self.causal:
+            hidden |= distance > 0
+        if self.window is not None:
+            hidden |= np.abs(distance) > self.window
+        return np.where(hidden, np.float32(-np.inf), scores)
 
     def compile(self, compiler: Compiler) -> None:
-        compiler.attention(self.qkv, self.out, self.heads, self.scale)
+        compiler.attention(self.qkv, self.out, self.heads, self.scale, self.causal, self.window, self.bias)
 
 
-def attention(g: Graph, qkv: Value, *, heads: int) -> Value:
-    """Full attention of every text over its own tokens: (tokens, hidden)."""
-    width = qkv.width // 3
-    return g.add(Attention(qkv, g.value(width), heads, 1.0 / math.sqrt(width // heads)))
+def attention(
+    g: Graph,
+    qkv: Value,
+    heads: Heads,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    bias: F32 | None = None,
+) -> Value:
+    """Attention of every text over its own tokens: (tokens, query heads * width); scale is 1 / sqrt(width) if None."""
+    out = g.value(heads.query * heads.width)
+    return g.add(Attention(qkv, out, heads, scale or 1.0 / math.sqrt(heads.width), causal, window, bias))

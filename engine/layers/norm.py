@@ -12,6 +12,7 @@ from engine.plan import Graph, ReferenceRun, Value
 
 if TYPE_CHECKING:
     from engine.kernels.native import Compiler
+    from engine.weights.loaded import Loaded
 
 # The floor under a vector's length before the division, as torch.nn.functional.normalize has it.
 MIN_LENGTH = 1e-12
@@ -19,7 +20,7 @@ MIN_LENGTH = 1e-12
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """out = (x + residual - mean) / sqrt(variance + eps) * weight + bias, mean and biased variance over the row."""
+    """out = (x + residual - mean) / sqrt(variance + eps) * weight (+ bias), mean and biased variance over the row."""
 
     x: Value
     residual: Value | None
@@ -35,9 +36,10 @@ class LayerNorm:
         x = run[self.x] if self.residual is None else run[self.x] + run[self.residual]
         centred = x - x.mean(axis=1, keepdims=True, dtype=np.float32)
         variance = np.square(centred).mean(axis=1, keepdims=True, dtype=np.float32)
-        weight, bias = run.weights[f"{self.name}.weight"].dense(), run.weights[f"{self.name}.bias"].dense()
-        scaled: NDArray[np.float32] = centred / np.sqrt(variance + np.float32(self.eps)) * weight + bias
-        return scaled
+        scaled: NDArray[np.float32] = centred / np.sqrt(variance + np.float32(self.eps))
+        scaled = scaled * run.weights[f"{self.name}.weight"].dense()
+        bias = run.weights.get(f"{self.name}.bias")
+        return scaled if bias is None else scaled + bias.dense()
 
     def compile(self, compiler: Compiler) -> None:
         compiler.layer_norm(self.x, self.residual, self.out, self.name, self.eps)
@@ -46,6 +48,55 @@ class LayerNorm:
 def layer_norm(g: Graph, x: Value, name: str, eps: float, residual: Value | None = None) -> Value:
     """LayerNorm over the last axis of x (+ residual): same shape."""
     return g.add(LayerNorm(x, residual, g.value(x.width, x.rows), name, eps))
+
+
+@dataclass(frozen=True)
+class RmsNorm:
+    """out = rms(x + residual), or with norm_first rms(x) + residual; rms(y) = y / sqrt(mean(y^2) + eps) * weight.
+
+    weight is the parameter plus `offset` (Zhang and Sennrich 2019; Gemma stores its weights less one).
+    """
+
+    x: Value
+    residual: Value | None
+    out: Value
+    name: str
+    eps: float
+    offset: float
+    norm_first: bool
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return (self.x,) if self.residual is None else (self.x, self.residual)
+
+    def reference(self, run: ReferenceRun) -> NDArray[np.float32]:
+        x, added = run[self.x], 0.0 if self.residual is None else run[self.residual]
+        if not self.norm_first:
+            x = x + added
+        mean = np.square(x).mean(axis=1, keepdims=True, dtype=np.float32)
+        scaled: NDArray[np.float32] = x / np.sqrt(mean + np.float32(self.eps)) * self._weight(run.weights)
+        return scaled + added if self.norm_first else scaled
+
+    def _weight(self, weights: dict[str, Loaded]) -> NDArray[np.float32]:
+        return weights[f"{self.name}.weight"].dense() + np.float32(self.offset)
+
+    def compile(self, compiler: Compiler) -> None:
+        weight = self._weight(compiler.weights)
+        compiler.rms_norm(self.x, self.residual, self.out, weight, self.eps, self.norm_first)
+
+
+def rms_norm(
+    g: Graph,
+    x: Value,
+    name: str,
+    eps: float,
+    *,
+    residual: Value | None = None,
+    offset: float = 0.0,
+    norm_first: bool = False,
+) -> Value:
+    """RMSNorm over the last axis: same shape."""
+    return g.add(RmsNorm(x, residual, g.value(x.width, x.rows), name, eps, offset, norm_first))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +15,34 @@ from engine.plan import Graph, ReferenceRun, Value
 if TYPE_CHECKING:
     from engine.kernels.native import Compiler
 
+F32 = NDArray[np.float32]
+
+
+def _mean(x: F32) -> F32:
+    mean: F32 = x.mean(axis=0)
+    return mean
+
+
+def _weighted(x: F32) -> F32:
+    weights = np.arange(1, len(x) + 1, dtype=np.float32)
+    mean: F32 = (x * weights[:, None]).sum(axis=0) / weights.sum()
+    return mean
+
+
+# Mode -> one text's rows (t, width), special tokens included, to its row (width,).
+POOLING_MODES: dict[str, Callable[[F32], F32]] = {
+    "mean": _mean,
+    "cls": lambda x: x[0],
+    "lasttoken": lambda x: x[-1],
+    "max": lambda x: x.max(axis=0),
+    "mean_sqrt_len_tokens": lambda x: x.sum(axis=0) / np.sqrt(np.float32(len(x))),
+    "weightedmean": _weighted,
+}
+
 
 @dataclass(frozen=True)
 class Pool:
-    """mode "mean": the mean of all token rows, special tokens included; "cls": the first row."""
+    """out (texts, width): each text's rows of x through its mode."""
 
     x: Value
     out: Value
@@ -26,19 +52,12 @@ class Pool:
     def inputs(self) -> tuple[Value, ...]:
         return (self.x,)
 
-    def reference(self, run: ReferenceRun) -> NDArray[np.float32]:
-        x, starts = run[self.x], run.batch.starts
-        if self.mode == "cls":
-            return x[starts[:-1]]
-        lengths = np.diff(starts)[:, None].astype(np.float32)
-        sums: NDArray[np.float32] = np.add.reduceat(x, starts[:-1], axis=0, dtype=np.float32)
-        return sums / lengths
+    def reference(self, run: ReferenceRun) -> F32:
+        x, starts, mode = run[self.x], run.batch.starts, POOLING_MODES[self.mode]
+        return np.stack([mode(x[start:end]) for start, end in pairwise(starts)])
 
     def compile(self, compiler: Compiler) -> None:
         compiler.pool(self.x, self.out, self.mode)
-
-
-POOLING_MODES = ("mean", "cls")
 
 
 def pool(g: Graph, x: Value, mode: str) -> Value:

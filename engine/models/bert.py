@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.layers.attention import attention
 from engine.layers.embedding import embedding
+from engine.layers.heads import Heads
 from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.models import parameters as p
@@ -56,13 +57,14 @@ class Bert:
     @staticmethod
     def forward(g: Graph, config: dict[str, Any]) -> Value:
         """The hidden states of the last layer: (tokens, hidden)."""
-        eps, heads, act = config["layer_norm_eps"], config["num_attention_heads"], config["hidden_act"]
+        eps, count, act = config["layer_norm_eps"], config["num_attention_heads"], config["hidden_act"]
+        heads = Heads(count, count, config["hidden_size"] // count)
         x = embedding(g, word="embeddings.word", position="embeddings.position", token_type="embeddings.type")
         x = layer_norm(g, x, "embeddings.norm", eps)
         for i in range(config["num_hidden_layers"]):
             name = f"layers.{i}"
             qkv = linear(g, x, f"{name}.qkv")
-            attended = linear(g, attention(g, qkv, heads=heads), f"{name}.out")
+            attended = linear(g, attention(g, qkv, heads), f"{name}.out")
             x = layer_norm(g, attended, f"{name}.attention_norm", eps, residual=x)
             inner = linear(g, x, f"{name}.up", activation=act)
             x = layer_norm(g, linear(g, inner, f"{name}.down"), f"{name}.output_norm", eps, residual=x)

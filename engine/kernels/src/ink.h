@@ -13,28 +13,34 @@
 #define INK_GROUP 64 /* inputs that share an int8 scale */
 
 enum ink_op_kind {
-    INK_EMBED,     /* out = table0[ids] + table1[positions] + table2[types] */
+    INK_EMBED,     /* out = (table0[ids] + table1[positions] + table2[types]) * f0 */
     INK_LAYERNORM, /* out = norm(a + b) * w0 + w1 */
     INK_QUANTIZE,  /* out (int16, padded to n) and out2 (scale a row) = a */
     INK_LINEAR,    /* out = act(a * w0 panels + w1) */
     INK_LINEAR_I8, /* out = act(a (int16) * w0 (int8 panels) with w2 group scales, b row scales, + w1) */
-    INK_ATTENTION, /* out = softmax(q k^T * f0) v per text and head; a = q, k, v side by side */
-    INK_POOL,      /* out (texts) = mean or first row of a (tokens) */
+    INK_ATTENTION, /* out = softmax(q k^T * f0 + bias) v per text and head; a = q, k, v side by side; w0 bias */
+    INK_POOL,      /* out (texts) = one row out of the token rows of a, by mode */
     INK_UNIT,      /* out = a / |a| */
+    INK_RMSNORM,   /* out = rms(a + b) * w0, or with mode 1 rms(a) * w0 + b */
+    INK_ROTARY,    /* out = a with q and k heads rotated by position (w0 cos, w1 sin), after rms with w2 (q) and w3 (k) */
+    INK_GATE,      /* out = act(first half of a) * second half */
+    INK_ADD,       /* out = a + b */
 };
 
-enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU };
+enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU, INK_SILU, INK_TANH };
+enum ink_pooling { INK_MEAN, INK_FIRST, INK_LAST, INK_MAX, INK_MEAN_SQRT, INK_WEIGHTED };
 
 /* Fields by op: k inputs, n outputs (widths in elements). Buffers are indices into ink_run.buffers; -1 is none. */
 typedef struct {
     int32_t kind;
     int32_t a, b, out, out2;
     int32_t k, n;
-    int32_t mode;  /* activation, or pooling mode (0 mean, 1 first) */
-    int32_t heads; /* attention */
-    int32_t texts; /* 1: rows are the batch's texts, 0: its tokens */
-    float f0;
-    float pad;
+    int32_t mode; /* activation, pooling, or 1 for a causal attention or a norm before the sum */
+    int32_t heads, kv_heads, head_dim;
+    int32_t window; /* attention: keys at most this far from the query; -1: all */
+    int32_t texts;  /* 1: rows are the batch's texts, 0: its tokens */
+    int32_t limit;  /* attention with bias: longest text that the bias covers */
+    float f0;       /* epsilon, or a factor */
     const void *w0, *w1, *w2, *w3, *w4, *w5;
 } ink_op;
 

@@ -8,6 +8,8 @@
 
 #define ROWS_A_TILE 16   /* rows of one work item of a row-wise operation */
 #define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
+#define INK_HEAD_MAX 512 /* widest head of a rotary attention; the loader refuses wider ones */
+#define INK_HIDDEN -1.0e30f /* the score of a key that a query may not see: its weight is e^-87 of the largest, or 0 */
 #define QUERY_BLOCK 24   /* queries whose scores are held at once in attention; a multiple of every MR but NEON's */
 
 INK_INLINE int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
@@ -84,7 +86,27 @@ static void embed_tile(const ink_op *op, const ink_run *run, int32_t start, int3
         add_table_row(op->w0, (const float *)op->w3, run->ids[t], op->n, out, 1);
         if (op->w1) add_table_row(op->w1, (const float *)op->w4, run->positions[t], op->n, out, 0);
         if (op->w2) add_table_row(op->w2, (const float *)op->w5, run->types[t], op->n, out, 0);
+        if (op->f0 != 1.0f)
+            for (int32_t j = 0; j < op->n; j++) out[j] *= op->f0;
     }
+}
+
+/* Query and key heads of one row, normalised where the model does so, then rotated; values as they are. */
+static void rotary_row(const ink_op *op, const float *x, float *out, int32_t position) {
+    int32_t d = op->head_dim, half = d / 2;
+    const float *cosine = (const float *)op->w0 + (int64_t)position * half;
+    const float *sine = (const float *)op->w1 + (int64_t)position * half;
+    for (int32_t h = 0; h < op->heads + op->kv_heads; h++) {
+        const float *from = x + (int64_t)h * d, *weight = (const float *)(h < op->heads ? op->w2 : op->w3);
+        float *to = out + (int64_t)h * d, normal[INK_HEAD_MAX];
+        if (weight) {
+            rms_row(from, normal, weight, d, op->f0);
+            from = normal;
+        }
+        rotate_row(from, to, cosine, sine, d);
+    }
+    int64_t values = (int64_t)(op->heads + op->kv_heads) * d;
+    memcpy(out + values, x + values, (size_t)op->kv_heads * (size_t)d * sizeof(float));
 }
 
 static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
@@ -97,29 +119,59 @@ static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32
         for (int32_t r = start; r < stop; r++) scales[r] = quantize_row(a + r * ld, codes + (int64_t)r * depth, op->k, depth);
         return;
     }
-    float *out = buffer(run, op->out);
     for (int32_t r = start; r < stop; r++) {
-        if (op->kind == INK_LAYERNORM)
-            layer_norm_row(a + r * ld, b ? b + r * ld : NULL, out + r * ld, (const float *)op->w0, (const float *)op->w1,
-                           op->k, op->f0);
-        else
-            unit_row(a + r * ld, out + r * ld, op->k);
+        const float *x = a + r * ld, *y = b ? b + r * ld : NULL;
+        float *out = buffer(run, op->out) + r * (op->kind == INK_GATE ? stride_of(op->n) : ld);
+        switch (op->kind) {
+        case INK_LAYERNORM:
+            layer_norm_row(x, y, out, (const float *)op->w0, (const float *)op->w1, op->k, op->f0);
+            break;
+        case INK_RMSNORM:
+            if (y && !op->mode) add_row(x, y, out, op->k);
+            rms_row(y && !op->mode ? out : x, out, (const float *)op->w0, op->k, op->f0);
+            if (y && op->mode) add_row(out, y, out, op->k);
+            break;
+        case INK_GATE:
+            gate_row(x, x + op->n, out, op->n, op->mode);
+            break;
+        case INK_ADD:
+            add_row(x, y, out, op->k);
+            break;
+        case INK_ROTARY:
+            rotary_row(op, x, out, run->positions[r]);
+            break;
+        default:
+            unit_row(x, out, op->k);
+        }
     }
 }
 
-/* Column sums in token order, then one division: (texts) mean or first row. */
+/* One row a text, sums in token order: see the enumeration in ink.h. */
 static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
     int64_t ld = stride_of(op->k), start = run->starts[text], count = run->starts[text + 1] - start;
     const float *x = buffer(run, op->a) + start * ld;
     float *out = buffer(run, op->out) + text * ld;
+    if (op->mode == INK_LAST) x += (count - 1) * ld;
     memcpy(out, x, (size_t)op->k * sizeof(float));
-    if (op->mode == 1) return;
-    int32_t whole = op->k - op->k % VW;
+    if (op->mode == INK_FIRST || op->mode == INK_LAST) return;
+    float divisor = op->mode == INK_MEAN_SQRT ? ink_sqrt((float)count) : (float)count;
+    if (op->mode == INK_WEIGHTED) divisor = (float)count * (float)(count + 1) * 0.5f;
     for (int64_t t = 1; t < count; t++) {
-        for (int32_t j = 0; j < whole; j += VW) vf_store(out + j, vf_add(vf_load(out + j), vf_load(x + t * ld + j)));
-        for (int32_t j = whole; j < op->k; j++) out[j] += x[t * ld + j];
+        const float *row = x + t * ld;
+        vf weight = vf_set1(op->mode == INK_WEIGHTED ? (float)(t + 1) : 1.0f);
+        for (int32_t j = 0; j < op->k; j += VW) {
+            int rest = op->k - j < VW ? op->k - j : 0;
+            vf old = rest ? vf_load_n(out + j, rest) : vf_load(out + j);
+            vf new = rest ? vf_load_n(row + j, rest) : vf_load(row + j);
+            vf next = op->mode == INK_MAX ? vf_max(old, new) : vf_fma(new, weight, old);
+            if (rest)
+                vf_store_n(out + j, next, rest);
+            else
+                vf_store(out + j, next);
+        }
     }
-    for (int32_t j = 0; j < op->k; j++) out[j] /= (float)count;
+    if (op->mode != INK_MAX)
+        for (int32_t j = 0; j < op->k; j++) out[j] /= divisor;
 }
 
 /* Scores to weights, in place: e^(scale * (s - max)) over len entries; what pads to whole vectors becomes 0.
@@ -140,32 +192,63 @@ static float softmax_row(float *s, int32_t len, float scale) {
     return 1.0f / vf_sum(sum);
 }
 
-/* One head of one text. Keys are laid into panels once; then a block of queries at a time goes through
- * scores, softmax and weighted values, so the score matrix never exists. */
-static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
-    int32_t text = index / op->heads, head = index % op->heads, d = op->n / op->heads;
-    int64_t start = run->starts[text], ld = stride_of(op->k), ldo = stride_of(op->n);
-    int32_t len = (int32_t)(run->starts[text + 1] - start), panels = blocks(len, INK_PANEL);
-    int32_t wide = panels * INK_PANEL, d_panels = blocks(d, INK_PANEL), d_wide = d_panels * INK_PANEL;
-    const float *q = buffer(run, op->a) + start * ld + (int64_t)head * d, *k = q + op->n, *v = k + op->n;
-    float *keys = scratch, *scores = keys + (int64_t)wide * d, *values = scores + (int64_t)QUERY_BLOCK * wide;
-    float *mixed = values + (int64_t)len * d_wide;
+/* The keys that query r may see: first, and one past the last. */
+INK_INLINE int32_t first_key(const ink_op *op, int32_t r) { return op->window >= 0 && r > op->window ? r - op->window : 0; }
+INK_INLINE int32_t end_key(const ink_op *op, int32_t r, int32_t len) {
+    int32_t end = op->mode ? r + 1 : len;
+    return op->window >= 0 && r + op->window + 1 < end ? r + op->window + 1 : end;
+}
+
+/* Keys of one head as panels of 16 columns (d, 16), zero past len. */
+static void pack_keys(const float *k, int64_t ld, int32_t len, int32_t d, float *keys) {
+    int32_t wide = round_up(len, INK_PANEL);
     for (int32_t j = 0; j < wide; j++) {
         float *column = keys + (int64_t)(j / INK_PANEL) * d * INK_PANEL + j % INK_PANEL;
         for (int32_t i = 0; i < d; i++) column[(int64_t)i * INK_PANEL] = j < len ? k[j * ld + i] : 0.0f;
     }
+}
+
+/* One head of one text. Keys are laid into panels once; then a block of queries at a time goes through scores, softmax
+ * and weighted values, so the score matrix never exists. Panels that no query of a block may see are skipped. */
+static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
+    int32_t text = index / op->heads, head = index % op->heads, d = op->head_dim;
+    int32_t kv = head / (op->heads / op->kv_heads);
+    int64_t start = run->starts[text], ld = stride_of(op->k), ldo = stride_of(op->n);
+    int32_t len = (int32_t)(run->starts[text + 1] - start);
+    int32_t wide = round_up(len, INK_PANEL), d_panels = blocks(d, INK_PANEL), d_wide = d_panels * INK_PANEL;
+    const float *row = buffer(run, op->a) + start * ld, *q = row + (int64_t)head * d;
+    const float *k = row + (int64_t)(op->heads + kv) * d, *v = row + (int64_t)(op->heads + op->kv_heads + kv) * d;
+    float *keys = scratch, *scores = keys + (int64_t)wide * d, *values = scores + (int64_t)QUERY_BLOCK * wide;
+    float *mixed = values + (int64_t)len * d_wide;
+    /* bias[j - i + limit - 1] belongs to query i and key j */
+    const float *bias = op->w0 ? (const float *)op->w0 + (int64_t)head * (2 * op->limit - 1) + op->limit - 1 : NULL;
+    pack_keys(k, ld, len, d, keys);
     if (d_wide != d)
         for (int32_t j = 0; j < len; j++) {
             memcpy(values + (int64_t)j * d_wide, v + j * ld, (size_t)d * sizeof(float));
             memset(values + (int64_t)j * d_wide + d, 0, (size_t)(d_wide - d) * sizeof(float));
         }
+    else
+        values = (float *)v;
+    int64_t ldv = d_wide == d ? ld : d_wide;
     for (int32_t r = 0; r < len; r += QUERY_BLOCK) {
         int32_t count = len - r < QUERY_BLOCK ? len - r : QUERY_BLOCK;
-        f32_block(count, panels, q + r * ld, ld, keys, INK_PANEL, (int64_t)d * INK_PANEL, d, scores, wide);
+        int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, len);
+        f32_block(count, blocks(high - low, INK_PANEL), q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
+                  (int64_t)d * INK_PANEL, d, scores, wide);
         float inverse[QUERY_BLOCK];
-        for (int32_t i = 0; i < count; i++) inverse[i] = softmax_row(scores + (int64_t)i * wide, len, op->f0);
-        f32_block(count, d_panels, scores, wide, d_wide == d ? v : values, d_wide == d ? ld : d_wide, INK_PANEL, len, mixed,
-                  d_wide);
+        for (int32_t i = 0; i < count; i++) {
+            float *s = scores + (int64_t)i * wide;
+            int32_t first = first_key(op, r + i) - low, end = end_key(op, r + i, len) - low;
+            for (int32_t j = 0; j < first; j++) s[j] = INK_HIDDEN;
+            for (int32_t j = end; j < high - low; j++) s[j] = INK_HIDDEN;
+            if (bias)
+                for (int32_t j = first; j < end; j++) s[j] = s[j] * op->f0 + bias[low + j - r - i];
+            inverse[i] = softmax_row(s, high - low, bias ? 1.0f : op->f0);
+            for (int32_t j = 0; j < first; j++) s[j] = 0.0f;
+            for (int32_t j = end; j < high - low; j++) s[j] = 0.0f;
+        }
+        f32_block(count, d_panels, scores, wide, values + low * ldv, ldv, INK_PANEL, high - low, mixed, d_wide);
         for (int32_t i = 0; i < count; i++) {
             float *out = buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d;
             for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];

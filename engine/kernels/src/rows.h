@@ -55,29 +55,37 @@ INK_INLINE vf vf_activate(vf x, int mode) {
         vf inner = vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(0.7978845608f * 0.044715f), vf_set1(0.7978845608f)));
         return vf_fma(half, vf_tanh(inner), half);
     }
+    if (mode == INK_SILU) {
+        vf e = vf_exp(vf_mul(x, vf_set1(-1.0f)));
+        return vf_div(x, vf_add(e, vf_set1(1.0f)));
+    }
+    if (mode == INK_TANH) return vf_tanh(x);
     return mode == INK_RELU ? vf_max(vf_set1(0.0f), x) : x;
 }
+
+/* One function body for each activation: `mode` is a constant inside. */
+#define INK_EACH_ACTIVATION(mode, BODY)                                                                                \
+    switch (mode) {                                                                                                    \
+    case INK_GELU: BODY(INK_GELU) break;                                                                               \
+    case INK_GELU_TANH: BODY(INK_GELU_TANH) break;                                                                     \
+    case INK_RELU: BODY(INK_RELU) break;                                                                               \
+    case INK_SILU: BODY(INK_SILU) break;                                                                               \
+    case INK_TANH: BODY(INK_TANH) break;                                                                               \
+    default: BODY(INK_NONE)                                                                                            \
+    }
 
 /* c (rows, columns) = act(c + bias); columns a multiple of 16, bias as long or NULL. */
 static void bias_activate(float *c, int64_t ldc, int32_t rows, int32_t columns, const float *bias, int mode) {
     if (!bias && mode == INK_NONE) return;
     for (int32_t r = 0; r < rows; r++) {
         float *row = c + r * ldc;
-#define EACH(EXPRESSION)                                                                                               \
+#define BODY(MODE)                                                                                                     \
     for (int32_t j = 0; j < columns; j += VW) {                                                                        \
         vf x = bias ? vf_add(vf_load(row + j), vf_load(bias + j)) : vf_load(row + j);                                  \
-        vf_store(row + j, EXPRESSION);                                                                                 \
+        vf_store(row + j, vf_activate(x, MODE));                                                                       \
     }
-        if (mode == INK_GELU) {
-            EACH(vf_activate(x, INK_GELU))
-        } else if (mode == INK_GELU_TANH) {
-            EACH(vf_activate(x, INK_GELU_TANH))
-        } else if (mode == INK_RELU) {
-            EACH(vf_activate(x, INK_RELU))
-        } else {
-            EACH(x)
-        }
-#undef EACH
+        INK_EACH_ACTIVATION(mode, BODY)
+#undef BODY
     }
 }
 
@@ -90,7 +98,59 @@ INK_INLINE float ink_sqrt(float x) {
 #endif
 }
 
-/* out = (a + b - mean) / sqrt(variance + eps) * weight + bias over n elements; b may be NULL. Two passes, float32. */
+/* out (n) = act(a) * b; tails go through a whole vector of zeros. */
+static void gate_row(const float *a, const float *b, float *out, int32_t n, int mode) {
+    int32_t whole = n - n % VW, rest = n % VW;
+#define BODY(MODE)                                                                                                     \
+    {                                                                                                                  \
+        for (int32_t j = 0; j < whole; j += VW)                                                                        \
+            vf_store(out + j, vf_mul(vf_activate(vf_load(a + j), MODE), vf_load(b + j)));                              \
+        if (rest)                                                                                                      \
+            vf_store_n(out + whole,                                                                                    \
+                       vf_mul(vf_activate(vf_load_n(a + whole, rest), MODE), vf_load_n(b + whole, rest)), rest);       \
+    }
+    INK_EACH_ACTIVATION(mode, BODY)
+#undef BODY
+}
+
+/* out = a + b over n elements. */
+static void add_row(const float *a, const float *b, float *out, int32_t n) {
+    int32_t whole = n - n % VW;
+    for (int32_t j = 0; j < whole; j += VW) vf_store(out + j, vf_add(vf_load(a + j), vf_load(b + j)));
+    for (int32_t j = whole; j < n; j++) out[j] = a[j] + b[j];
+}
+
+/* out = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019); out may be x. */
+static void rms_row(const float *x, float *out, const float *weight, int32_t n, float eps) {
+    int32_t whole = n - n % VW, rest = n % VW;
+    vf squares = vf_set1(0.0f);
+    for (int32_t j = 0; j < whole; j += VW) squares = vf_fma(vf_load(x + j), vf_load(x + j), squares);
+    if (rest) squares = vf_fma(vf_load_n(x + whole, rest), vf_load_n(x + whole, rest), squares);
+    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(squares) / (float)n + eps));
+    for (int32_t j = 0; j < whole; j += VW)
+        vf_store(out + j, vf_mul(vf_mul(vf_load(x + j), scale), vf_load(weight + j)));
+    if (rest) {
+        vf y = vf_mul(vf_mul(vf_load_n(x + whole, rest), scale), vf_load_n(weight + whole, rest));
+        vf_store_n(out + whole, y, rest);
+    }
+}
+
+/* Rotate one head of d elements by its position (Su et al. 2021), halves paired: element i with element i + d / 2. */
+static void rotate_row(const float *x, float *out, const float *cosine, const float *sine, int32_t d) {
+    int32_t half = d / 2, whole = half - half % VW;
+    for (int32_t j = 0; j < whole; j += VW) {
+        vf a = vf_load(x + j), b = vf_load(x + half + j), c = vf_load(cosine + j), s = vf_load(sine + j);
+        vf_store(out + j, vf_sub(vf_mul(a, c), vf_mul(b, s)));
+        vf_store(out + half + j, vf_add(vf_mul(b, c), vf_mul(a, s)));
+    }
+    for (int32_t j = whole; j < half; j++) {
+        float a = x[j], b = x[half + j];
+        out[j] = a * cosine[j] - b * sine[j];
+        out[half + j] = b * cosine[j] + a * sine[j];
+    }
+}
+
+/* out = (a + b - mean) / sqrt(variance + eps) * weight + bias over n elements; b and bias may be NULL. Two passes, float32. */
 static void layer_norm_row(const float *a, const float *b, float *out, const float *weight, const float *bias,
                            int32_t n, float eps) {
     int32_t whole = n - n % VW, rest = n % VW;
@@ -120,10 +180,11 @@ static void layer_norm_row(const float *a, const float *b, float *out, const flo
     }
     vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(squares) / (float)n + eps));
     for (int32_t j = 0; j < whole; j += VW)
-        vf_store(out + j, vf_fma(vf_mul(vf_load(out + j), scale), vf_load(weight + j), vf_load(bias + j)));
+        vf_store(out + j, vf_fma(vf_mul(vf_load(out + j), scale), vf_load(weight + j),
+                                 bias ? vf_load(bias + j) : vf_set1(0.0f)));
     if (rest) {
-        vf x = vf_mul(vf_load_n(out + whole, rest), scale);
-        vf_store_n(out + whole, vf_fma(x, vf_load_n(weight + whole, rest), vf_load_n(bias + whole, rest)), rest);
+        vf x = vf_mul(vf_load_n(out + whole, rest), scale), shift = bias ? vf_load_n(bias + whole, rest) : vf_set1(0.0f);
+        vf_store_n(out + whole, vf_fma(x, vf_load_n(weight + whole, rest), shift), rest);
     }
 }
 

@@ -18,8 +18,14 @@ from engine.batch import Batch
 from engine.kernels import reference
 from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
 from engine.layers.activation import ACTIVATIONS
-from engine.layers.norm import unit_length
+from engine.layers.attention import attention
+from engine.layers.embedding import embedding
+from engine.layers.gate import add, gate
+from engine.layers.heads import Heads
+from engine.layers.linear import linear
+from engine.layers.norm import layer_norm, rms_norm, unit_length
 from engine.layers.pooling import pool
+from engine.layers.rotary import rotary, rotation_table
 from engine.models.bert import Bert
 from engine.plan import Graph, Plan, run_reference
 from engine.weights.int8 import (
@@ -54,7 +60,7 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield gemm(random, m, k, n)
         yield gemm_i8(random, m, k, n)
     yield gemm_i8(random, 13, 1536, 48, extreme=True)
-    for mode in ("gelu", "gelu_new", "relu"):
+    for mode in ("gelu", "gelu_new", "relu", "silu", "tanh"):
         yield act(mode)
     for n, dim in ((1, 8), (3, 384), (10, 100), (17, 48), (5, 1)):
         yield scan(random, n, dim)
@@ -65,7 +71,10 @@ def every_case(seed: int = 3) -> Iterator[Case]:
     for hidden, heads, inner in ((64, 4, 96), (24, 2, 40), (48, 1, 20)):
         for precision in ("fp32", "int8"):
             for pooling in ("mean", "cls"):
-                yield plan_case(random, hidden, heads, inner, precision, pooling)
+                model = small_model(random, hidden, heads, inner, precision, pooling)
+                yield plan_case(model, f"{hidden}/{heads}/{inner} {precision} {pooling}", PLAN_BOUNDS[precision])
+    for kind in ATTENTIONS:
+        yield plan_case(modern_model(random, kind), kind, PLAN_BOUNDS["fp32"])
 
 
 def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
@@ -170,9 +179,50 @@ def load_one(kind: str, values: np.ndarray[Any, Any], precision: str) -> Loaded:
     return LinearI8(to_panels(codes), scales_to_panels(scales).astype(np.float32), *values.shape)
 
 
-def plan_case(random: np.random.Generator, hidden: int, heads: int, inner: int, precision: str, pooling: str) -> Case:
+# Kinds of attention: query heads, key heads, width, causal, window, relative bias; and a pooling for each.
+ATTENTIONS: dict[str, tuple[Heads, bool, int | None, bool, str]] = {
+    "causal grouped": (Heads(4, 2, 16), True, None, False, "lasttoken"),
+    "window": (Heads(2, 2, 32), False, 7, False, "max"),
+    "causal window odd": (Heads(6, 1, 10), True, 20, False, "weightedmean"),
+    "bias": (Heads(4, 4, 12), False, None, True, "mean_sqrt_len_tokens"),
+    "bias window": (Heads(3, 3, 20), False, 64, True, "mean"),
+}
+PLAN_BOUNDS = {"fp32": 5e-6, "int8": 2e-3}
+
+
+def modern_model(
+    random: np.random.Generator, kind: str, lengths: tuple[int, ...] = (1, 2, 37, 5, 16, 130)
+) -> SmallModel:
+    """One layer of every step that BERT does not have: rotary with head norms, RMSNorms, gates, sums, odd attention."""
+    heads, causal, window, biased, pooling = ATTENTIONS[kind]
+    hidden, inner, longest = heads.query * heads.width, 40, max(lengths)
+    shapes: dict[str, tuple[int, ...]] = {
+        "word": (50, hidden), "qkv.weight": (heads.columns, hidden), "q.weight": (heads.width,),
+        "k.weight": (heads.width,), "first.weight": (hidden,), "second.weight": (hidden,), "last.weight": (hidden,),
+        "up.weight": (2 * inner, hidden), "down.weight": (hidden, inner), "head.weight": (24, hidden),
+    }  # fmt: skip
+    weights: dict[str, Loaded] = {}
+    for name, shape in shapes.items():
+        values = (random.standard_normal(shape) * (0.8 / hidden**0.5)).astype(np.float32)
+        kind_of = "table" if name == "word" else "vector" if len(shape) == 1 else "linear"
+        weights[name] = load_one(kind_of, values + (kind_of == "vector"), "fp32")
+    bias = random.standard_normal((heads.query, 2 * longest - 1)).astype(np.float32) if biased else None
+    g = Graph(shapes)
+    x = embedding(g, word="word", factor=3.5)
+    qkv = linear(g, rms_norm(g, x, "first", 1e-6), "qkv")
+    table = rotation_table(longest, heads.width, 10000.0)
+    qkv = rotary(g, qkv, heads, table, norms=("q.weight", "k.weight") if causal else None, eps=1e-6)
+    mixed = attention(g, qkv, heads, causal=causal, window=window, bias=bias)
+    x = rms_norm(g, mixed, "second", 1e-6, residual=x, offset=1.0, norm_first=True)
+    x = add(g, x, linear(g, gate(g, linear(g, x, "up"), "silu"), "down"))
+    tokens = layer_norm(g, x, "last", 1e-5)
+    pooled = unit_length(g, linear(g, pool(g, tokens, pooling), "head", activation="tanh"))
+    ids = [random.integers(0, 50, length).astype(np.int32) for length in lengths]
+    return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids))
+
+
+def plan_case(model: SmallModel, name: str, bound: float) -> Case:
     """A whole plan; every weight is an input, and the operations name their weights by input number + 1."""
-    model = small_model(random, hidden, heads, inner, precision, pooling)
     compiler = Compiler(model.weights)
     for step in model.plan.ops:
         step.compile(compiler)
@@ -190,8 +240,6 @@ def plan_case(random: np.random.Generator, hidden: int, heads: int, inner: int, 
     raw = np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8)
     inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, *compiler.kept]
     ints = (*places, int(np.diff(batch.starts).max()), 1 << 20)
-    bound = 5e-6 if precision == "fp32" else 2e-3
-    name = f"{hidden}/{heads}/{inner} {precision} {pooling}"
     return Case("plan", name, ints, inputs, [padded_columns(pooled), padded_columns(tokens)], bound)
 
 

@@ -11,7 +11,7 @@ from engine.errors import KernelError
 from engine.kernels import loader
 from engine.kernels.native import Buffer, NativePlan, _share
 from engine.plan import run_reference
-from tests.engine.kernels.cases import Case, every_case, small_model
+from tests.engine.kernels.cases import ATTENTIONS, PLAN_BOUNDS, Case, SmallModel, every_case, modern_model, small_model
 
 PATH = loader.library_path()
 assert PATH is not None
@@ -60,12 +60,22 @@ def test_a_plan_equals_the_reference_and_itself_at_any_batch_and_worker_count(
     isa: str, precision: str, hidden: int, heads: int, inner: int
 ) -> None:
     model = small_model(np.random.default_rng(hidden), hidden, heads, inner, precision, "mean")
+    check_plan(model, isa, PLAN_BOUNDS[precision])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_every_kind_of_attention_equals_the_reference_and_itself(isa: str, kind: str) -> None:
+    check_plan(modern_model(np.random.default_rng(5), kind), isa, PLAN_BOUNDS["fp32"])
+
+
+def check_plan(model: SmallModel, isa: str, bound: float) -> None:
+    """Equal to the reference within the bound, and to itself bit for bit, alone or in a batch, with 1 to 3 workers."""
     pooled, tokens = run_reference(model.plan, model.weights, model.batch)
     found = loader.open_library(PATH, isa)
     plan = NativePlan(model.plan, model.weights, found, 1)
     got_pooled, got_tokens = plan.run(model.batch, want_tokens=True)
     assert got_tokens is not None
-    bound = 5e-6 if precision == "fp32" else 2e-3
     assert np.abs(got_pooled - pooled).max() <= bound
     assert np.abs(got_tokens - tokens).max() <= bound * 4
     for workers in (2, 3):
