@@ -24,7 +24,7 @@ from app.single_instance import SingleInstance
 from app.worker import Worker
 from indexer.errors import IndexerError
 from indexer.options import IndexerOptions, default_workers
-from resources import path as resource_path
+from resources import folder as resource_folder
 from ui import theme
 from ui.clients import Appearance, Clients
 from ui.main_window import MainWindow
@@ -76,7 +76,7 @@ def build_application(appearance: str) -> QApplication:
 
 def translate(application: QApplication, locale: QLocale) -> None:
     """Load Inkling's and Qt's own texts in the user's language, as far as there are any."""
-    folder = resource_path("translations")
+    folder = resource_folder() / "translations"  # there is none as long as there is only English
     qt_folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     for name, place in (("qtbase", qt_folder), ("inkling", str(folder))):
         translator = QTranslator(application)
