@@ -215,6 +215,7 @@ class _FigureSource:
             ),
             documents=counts.documents,
             waiting=counts.pending_files,
+            passages_waiting=counts.pending_chunks,
             failures=tuple(
                 Failure(os.path.join(paths[failure.root_id], os.fsdecode(failure.path)), failure.kind, failure.message)
                 for failure in failures

@@ -22,6 +22,7 @@ class Figures:
     roots: tuple[tuple[str, int, int, bool, str], ...] = ()
     documents: int = 0
     waiting: int = 0
+    passages_waiting: int = 0
     failures: tuple[Failure, ...] = ()
     model: str = ""
     size_bytes: int = 0
@@ -108,6 +109,7 @@ class IndexPicture:
             roots=self._roots(),
             documents=figures.documents,
             waiting=figures.waiting,
+            passages_waiting=figures.passages_waiting,
             failed=len(figures.failures),
             paused=self.phase == "paused",
             model=Path(figures.model).name,

@@ -116,12 +116,16 @@ class RootView:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The index as a whole. `message` is a sentence about trouble (or empty)."""
+    """The index as a whole. `message` is a sentence about trouble (or empty).
+
+    `waiting` counts files to be read, `passages_waiting` passages that can be found by words but not yet by meaning.
+    """
 
     state: IndexState = "starting"
     roots: tuple[RootView, ...] = ()
     documents: int = 0
     waiting: int = 0
+    passages_waiting: int = 0
     failed: int = 0
     paused: bool = False
     model: str = ""

@@ -77,6 +77,15 @@ def _nothing_found(status: IndexStatus, query: str, mode: Mode) -> EmptyText:
             status.waiting,
         )
         return EmptyText("search", title, text)
+    if status.state == "working" and status.passages_waiting and mode != "words":
+        text = translate(
+            "empty",
+            "%Ln passages are still to be understood; until then they are found by their words only. "
+            "This search repeats itself meanwhile.",
+            "",
+            status.passages_waiting,
+        )
+        return EmptyText("search", title, text)
     if mode != "hybrid":
         only = translate("empty", "You searched by words only.") if mode == "words" else translate(
             "empty", "You searched by meaning only."

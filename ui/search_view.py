@@ -136,6 +136,8 @@ class SearchView(View):
         request = self.session.repeat()
         if request:
             self.clients.search.search(request)
+        elif self.session.waiting:
+            self._repeat.start()  # what has changed may not be in the answer that is on its way
 
     def _answered(self, response: SearchResponse) -> None:
         if not self.session.accept(response):
@@ -146,8 +148,8 @@ class SearchView(View):
         self._show_state()
 
     def _status_changed(self, status: IndexStatus) -> None:
-        changed = (status.documents, status.waiting) != (self._status.documents, self._status.waiting)
-        self._status = status
+        before, self._status = self._status, status
+        changed = _searchable(before) != _searchable(status)
         if changed and self.session.text and not self._repeat.isActive():
             self._repeat.start()
         self._show_state()
@@ -228,3 +230,8 @@ class SearchView(View):
             self.view_wished.emit("problems")
         elif action == "show_folders":
             self.view_wished.emit("folders")
+
+
+def _searchable(status: IndexStatus) -> tuple[int, int, int]:
+    """What decides whether the same question may have another answer."""
+    return (status.documents, status.waiting, status.passages_waiting)

@@ -98,6 +98,7 @@ class User(QObject):
 
     def on_status(self, status: IndexStatus) -> None:
         self.seen["statuses"].append((status.state, status.documents, status.waiting, status.failed))
+        self.seen["message"] = status.message
         if status.state == "working" and status.documents and "real-folders" not in self.seen["shots"]:
             self.shoot("real-folders", "folders")
         if status.state == "idle" and status.documents and not self.last_asked and not self.options.leave_open:

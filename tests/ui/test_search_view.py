@@ -125,6 +125,17 @@ def test_the_question_repeats_itself_while_files_come_in(qtbot: QtBot, fakes: Fa
     assert fakes.search.requests[1].text == "tide"
 
 
+def test_the_question_repeats_itself_while_passages_are_understood(
+    qtbot: QtBot, fakes: Fakes, search_view: SearchView
+) -> None:
+    search_view._repeat.setInterval(10)
+    fakes.index.status_changed.emit(status(passages_waiting=50))
+    search_view.search("tide")
+    fakes.search.answer()
+    fakes.index.status_changed.emit(status(passages_waiting=20))
+    qtbot.waitUntil(lambda: len(fakes.search.requests) == 2)
+
+
 def test_nothing_found_offers_the_next_step(qtbot: QtBot, fakes: Fakes, search_view: SearchView) -> None:
     fakes.index.status_changed.emit(status())
     search_view.search("asdf", "words")
