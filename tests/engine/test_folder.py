@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.errors import ModelError
-from engine.folder import ModelFolder, folder_name
+from engine.folder import POOLING_KEYS, ModelFolder, folder_name
 
 TINY = Path(__file__).parent.parent / "goldens" / "tiny_bert"
 ODD = TINY.parent / "odd_bert"
@@ -160,14 +160,6 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     ),
     "an absolute module path": (modules_become(TRANSFORMER, (f"{ST}.Pooling", "/etc")), ("modules.json", "leads out")),
     "no pooling config": (lambda f: (f / "1_Pooling/config.json").unlink(), ("1_Pooling", "missing")),
-    "max pooling": (
-        pooling(pooling_mode_mean_tokens=False, pooling_mode_max_tokens=True),
-        ("1_Pooling", "'pooling_mode_max_tokens'", "'mean'"),
-    ),
-    "last-token pooling": (
-        pooling(pooling_mode_mean_tokens=False, pooling_mode_lasttoken=True),
-        ("1_Pooling", "'pooling_mode_lasttoken'"),
-    ),
     "two poolings joined": (pooling(pooling_mode_cls_token=True), ("1_Pooling", "exactly one")),
     "no pooling at all": (pooling(pooling_mode_mean_tokens=False), ("1_Pooling", "exactly one")),
     "a pooling nobody knows": (pooling(pooling_mode_middle=True), ("1_Pooling", "'pooling_mode_middle'")),
@@ -197,6 +189,17 @@ def test_what_is_not_computed_is_refused_by_file_and_key(folder: Path, what: str
         ModelFolder.open(folder)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("key", POOLING_KEYS)
+def test_each_way_of_pooling_is_read_or_refused(folder: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mode = POOLING_KEYS[key]
+    pooling(**{"pooling_mode_mean_tokens": False, key: True})(folder)
+    monkeypatch.setattr("engine.folder.POOLING_MODES", {mode: None})
+    assert ModelFolder.open(folder).pooling == mode
+    monkeypatch.setattr("engine.folder.POOLING_MODES", {"other": None})
+    with pytest.raises(ModelError, match=f"1_Pooling.*{key}.*'other'"):
+        ModelFolder.open(folder)
 
 
 def test_lowering_by_the_module_is_refused_only_where_it_would_matter(folder: Path) -> None:
