@@ -62,8 +62,8 @@ def _hits() -> list[fakes.Hit]:
             start = text.index("The roof")
             passage = (start, text.index("shower.") + 7)
         made.append(
-            fakes.hit(number, f"{home}/{path}", snippet, title=title, page=page, line=line, more=copies, copies=number % 2,
-                      passage=passage, offline=number == 7)
+            fakes.hit(number, f"{home}/{path}", snippet, title=title, page=page, line=line,
+                      more=copies, copies=number % 2, passage=passage, offline=number == 7)
         )
     return made
 
