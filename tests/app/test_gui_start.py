@@ -23,7 +23,8 @@ def test_the_window_opens_and_closes_where_there_are_no_translations(
 ) -> None:
     empty = tmp_path / "resources"
     empty.mkdir()
-    code = START.replace("from app import gui\n", "from app import gui\ngui.resource_folder = lambda: Path(sys.argv[2])\n")
+    moved = "gui.resource_folder = lambda: Path(sys.argv[2])\n"
+    code = START.replace("application = ", moved + "application = ")
     monkeypatch.setenv("LANG", language)
     command = [sys.executable, "-c", code, str(tmp_path / "data"), str(empty)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
