@@ -31,14 +31,22 @@ class Batch:
         return int(self.starts.shape[0]) - 1
 
     @staticmethod
-    def of(ids: Sequence[NDArray[np.int32]]) -> Batch:
-        """A batch of token id arrays, each (length,) int32; token types are all 0."""
+    def of(ids: Sequence[NDArray[np.int32]], padding_id: int | None = None) -> Batch:
+        """A batch of token id arrays, each (length,) int32; token types are all 0.
+
+        Positions count from 0; with a padding id they count from that id + 1, and a padding token inside a text has
+        the padding id for its position and is not counted, as the RoBERTa classes do it.
+        """
         starts = np.zeros(len(ids) + 1, np.int64)
         np.cumsum([len(x) for x in ids], out=starts[1:])
         flat = np.concatenate(ids).astype(np.int32, copy=False) if ids else np.zeros(0, np.int32)
         lengths = np.diff(starts)
-        positions = (np.arange(flat.shape[0]) - np.repeat(starts[:-1], lengths)).astype(np.int32)
-        return Batch(flat, positions, np.zeros_like(flat), starts)
+        positions = np.arange(flat.shape[0]) - np.repeat(starts[:-1], lengths)
+        if padding_id is not None:
+            counted = np.cumsum(flat != padding_id)
+            before = np.concatenate([[0], counted])[starts[:-1]]
+            positions = np.where(flat == padding_id, 0, counted - np.repeat(before, lengths)) + padding_id
+        return Batch(flat, positions.astype(np.int32), np.zeros_like(flat), starts)
 
 
 def cut(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> Iterator[slice]:

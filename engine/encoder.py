@@ -58,6 +58,8 @@ class Encoder:
         self.name, self.precision, self.workers = folder.name, precision, workers
         self.max_tokens, self.hidden = folder.max_tokens, folder.hidden
         self._folder, self._weights = folder, weights
+        offset = folder.config.get("position_offset")
+        self._padding_id = None if offset is None else offset - 1
         table_rows = folder.config["vocab_size"]
         self._tokenizer = Tokenizer.open(folder.transformer, folder.max_tokens, table_rows)
         self.special_tokens = self._tokenizer.special_tokens
@@ -146,7 +148,7 @@ class Encoder:
         prefix = "" if role is None else self._folder.prompts[role]
         ids = self._tokenizer.encode([prefix + text for text in texts] if prefix else texts)
         for part in cut([len(x) for x in ids]):
-            batch = Batch.of(ids[part])
+            batch = Batch.of(ids[part], self._padding_id)
             if self._native is not None:
                 pooled, states = self._native.run(batch, want_tokens=want_tokens)
             else:

@@ -41,6 +41,8 @@ TRANSFORMER_CONFIGS = (
 # Prompt names in config_sentence_transformers.json, in the order in which sentence-transformers looks for them.
 PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
+MAX_HEAD_WIDTH = 512  # what the kernels hold of one head
+
 # Sizes in config.json that every family counts on.
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 
@@ -76,8 +78,8 @@ class ModelFolder:
         modules = _modules(path)
         transformer = path if modules is None else _inside(path, modules[0], path / "modules.json")
         config_file = transformer / "config.json"
-        config = read_json(config_file)
-        model_type = _model_type(config_file, config)
+        model_type, config = _family_config(config_file)
+        config["max_tokens"] = _max_tokens(transformer, config)
         _refuse_lowercasing(transformer)
         pooling, normalize = _pooling(path, modules, known, config["hidden_size"])
         return cls(
@@ -89,7 +91,7 @@ class ModelFolder:
             hidden=config["hidden_size"],
             pooling=pooling,
             normalize=normalize,
-            max_tokens=_max_tokens(transformer, config),
+            max_tokens=config["max_tokens"],
             prompts=_prompts(path, known),
             matryoshka=known.matryoshka if known else (),
         )
@@ -152,26 +154,46 @@ def _inside(path: Path, part: str, file: Path) -> Path:
     return path / part
 
 
-def _model_type(file: Path, config: Mapping[str, Any]) -> str:
-    model_type = config.get("model_type")
+def _family_config(file: Path) -> tuple[str, dict[str, Any]]:
+    """The family's name and its canonical config, checked."""
+    published = read_json(file)
+    model_type = published.get("model_type")
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if family is None or not isinstance(model_type, str):
         raise ModelError(
             f"{file}: key 'model_type' is {model_type!r}; this program computes {', '.join(sorted(FAMILIES))}."
         )
-    if "quantization_config" in config:
+    if "quantization_config" in published:
         raise ModelError(
             f"{file}: key 'quantization_config' asks for a foreign quantised format, which is not read here."
         )
     for key, allowed in family.unsupported.items():
-        if key in config and config[key] not in allowed:
-            raise ModelError(f"{file}: key {key!r} is {config[key]!r}; this program computes {_either(allowed)} only.")
+        if key in published and published[key] not in allowed:
+            raise ModelError(
+                f"{file}: key {key!r} is {published[key]!r}; this program computes {_either(allowed)} only."
+            )
+    try:
+        config = family.canonical(published)
+    except KeyError as error:
+        raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ModelError(f"{file} has a size that is not a positive whole number ({error}).") from error
+    _check_sizes(file, config)
+    try:
+        family.parameters(config)
+    except KeyError as error:
+        raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
+    return model_type, config
+
+
+def _check_sizes(file: Path, config: Mapping[str, Any]) -> None:
+    """Refuse sizes that no forward pass can have, and activations that are not computed."""
     for key in SIZES:
         if type(config.get(key)) is not int or config[key] <= 0:
             raise ModelError(f"{file}: key {key!r} is {config.get(key)!r}, not a positive whole number.")
     if config["num_hidden_layers"] > MAX_LAYERS:
         raise ModelError(f"{file}: key 'num_hidden_layers' is {config['num_hidden_layers']}; no model has so many.")
-    if config["hidden_size"] % config["num_attention_heads"]:
+    if not config.get("head_dim") and config["hidden_size"] % config["num_attention_heads"]:
         raise ModelError(
             f"{file}: key 'hidden_size' ({config['hidden_size']}) is no multiple of "
             f"'num_attention_heads' ({config['num_attention_heads']})."
@@ -182,11 +204,12 @@ def _model_type(file: Path, config: Mapping[str, Any]) -> str:
     activation = config.get("hidden_act")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ModelError(f"{file}: key 'hidden_act' is {activation!r}; this program computes {_either(ACTIVATIONS)}.")
-    try:
-        family.parameters(dict(config))
-    except KeyError as error:
-        raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
-    return model_type
+    heads, shared = config["num_attention_heads"], config.get("num_key_value_heads") or config["num_attention_heads"]
+    if type(shared) is not int or shared <= 0 or heads % shared:
+        raise ModelError(f"{file}: key 'num_key_value_heads' is {shared!r}, which does not divide {heads} heads.")
+    width = config.get("head_dim") or config["hidden_size"] // heads
+    if type(width) is not int or not 0 < width <= MAX_HEAD_WIDTH:
+        raise ModelError(f"{file}: key 'head_dim' is {width!r}, not a width from 1 to {MAX_HEAD_WIDTH}.")
 
 
 def _refuse_lowercasing(transformer: Path) -> None:
@@ -251,9 +274,10 @@ def _pooling_mode(file: Path, config: Mapping[str, Any]) -> str:
 
 def _max_tokens(transformer: Path, config: Mapping[str, Any]) -> int:
     """The model's own max_seq_length, else its tokenizer's model_max_length, never more than it has positions."""
-    positions = config.get("max_position_embeddings")
-    if type(positions) is not int or positions <= 0:
+    positions, offset = config.get("max_position_embeddings"), config.get("position_offset", 0)
+    if type(positions) is not int or positions <= offset:
         raise ModelError(f"{transformer / 'config.json'}: key 'max_position_embeddings' is {positions!r}, not a size.")
+    room = positions - int(offset)
     limit: Any = None
     for name in TRANSFORMER_CONFIGS:
         if (transformer / name).is_file():
@@ -264,11 +288,11 @@ def _max_tokens(transformer: Path, config: Mapping[str, Any]) -> int:
         file, key = transformer / "tokenizer_config.json", "model_max_length"
         limit = read_json(file).get(key)
     if limit is None:
-        return positions
+        return room
     # Some tokenizers publish 1e30 for "no limit", as a number with an exponent.
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 3:
         raise ModelError(f"{file}: key {key!r} is {limit!r}, not a number of tokens.")
-    return int(min(limit, positions))
+    return int(min(limit, room))
 
 
 def _prompts(path: Path, known: CatalogModel | None) -> dict[str, str]:

@@ -14,8 +14,24 @@ from engine.plan import Graph, ReferenceRun, Value
 
 if TYPE_CHECKING:
     from engine.kernels.native import Compiler
+    from engine.weights.loaded import Loaded
 
 F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class RelativeBias:
+    """A learned number for each head and distance: row `buckets[j - i + longest - 1]` of a table for query i, key j.
+
+    name: the table's parameter, (buckets, query heads). buckets: (2 * longest - 1,) int32.
+    """
+
+    name: str
+    buckets: NDArray[np.int32] = field(compare=False)
+
+    def by_distance(self, weights: dict[str, Loaded]) -> F32:
+        """(query heads, 2 * longest - 1) float32."""
+        return np.ascontiguousarray(weights[self.name].rows(self.buckets).T)
 
 
 @dataclass(frozen=True)
@@ -23,8 +39,7 @@ class Attention:
     """qkv: (tokens, heads.columns); out: (tokens, query heads * width).
 
     causal: a query sees no later key. window: it sees keys at most that many tokens away, both ways.
-    bias: (query heads, 2 * longest - 1) float32 added to the scaled scores, at [h, j - i + longest - 1]
-    for query i and key j.
+    bias: added to the scaled scores, by distance.
     """
 
     qkv: Value
@@ -33,7 +48,7 @@ class Attention:
     scale: float
     causal: bool
     window: int | None
-    bias: F32 | None = field(compare=False)
+    bias: RelativeBias | None
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -47,16 +62,17 @@ class Attention:
         out = np.empty((count, tokens, width), np.float32)
         for start, end in zip(run.batch.starts[:-1], run.batch.starts[1:], strict=True):
             scores = q[:, start:end] @ k[:, start:end].transpose(0, 2, 1) * np.float32(self.scale)
-            scores = self._mask(scores, int(end - start))
+            scores = self._mask(scores, int(end - start), run.weights)
             weights = np.exp(scores - scores.max(axis=2, keepdims=True))
             weights /= weights.sum(axis=2, keepdims=True)
             out[:, start:end] = weights @ v[:, start:end]
         return out.transpose(1, 0, 2).reshape(tokens, count * width)
 
-    def _mask(self, scores: F32, length: int) -> F32:
+    def _mask(self, scores: F32, length: int, weights: dict[str, Loaded]) -> F32:
         distance = np.arange(length)[None, :] - np.arange(length)[:, None]  # key - query
         if self.bias is not None:
-            scores = scores + self.bias[:, distance + (self.bias.shape[1] - 1) // 2]
+            by_distance = self.bias.by_distance(weights)
+            scores = scores + by_distance[:, distance + (by_distance.shape[1] - 1) // 2]
         hidden = np.zeros((length, length), bool)
         if self.causal:
             hidden |= distance > 0
@@ -65,7 +81,8 @@ class Attention:
         return np.where(hidden, np.float32(-np.inf), scores)
 
     def compile(self, compiler: Compiler) -> None:
-        compiler.attention(self.qkv, self.out, self.heads, self.scale, self.causal, self.window, self.bias)
+        bias = None if self.bias is None else self.bias.by_distance(compiler.weights)
+        compiler.attention(self.qkv, self.out, self.heads, self.scale, self.causal, self.window, bias)
 
 
 def attention(
@@ -76,7 +93,7 @@ def attention(
     scale: float | None = None,
     causal: bool = False,
     window: int | None = None,
-    bias: F32 | None = None,
+    bias: RelativeBias | None = None,
 ) -> Value:
     """Attention of every text over its own tokens: (tokens, query heads * width); scale is 1 / sqrt(width) if None."""
     out = g.value(heads.query * heads.width)

@@ -21,9 +21,13 @@ from engine.plan import Graph, Value
 class Bert:
     """all-MiniLM, bge, e5 and every other encoder with `model_type` "bert"."""
 
-    model_type = "bert"
     prefixes = ("", "bert.")
     unsupported = {"position_embedding_type": ("absolute",), "is_decoder": (False,)}
+
+    @staticmethod
+    def canonical(config: dict[str, Any]) -> dict[str, Any]:
+        """The config with what older files leave out."""
+        return {"layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2} | config
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["linear", "table", "vector"]
+Kind = Literal["linear", "table", "small", "vector"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Parameter:
     """One parameter under the name that the plan uses.
 
     kind: "linear" (n outputs, k inputs: quantised by groups, packed into panels), "table" (rows looked up by index),
-    "vector" (bias, norm weight: always float32).
+    "small" (a table that stays float32: every token reads it), "vector" (bias, norm weight: always float32).
     sources: published tensor names; several are concatenated along axis 0 (query, key and value become one linear).
     """
 
@@ -23,17 +23,20 @@ class Parameter:
     sources: tuple[str, ...]
 
 
-def linear(name: str, outputs: int, inputs: int, *sources: str) -> list[Parameter]:
+def linear(name: str, outputs: int, inputs: int, *sources: str, bias: bool = True) -> list[Parameter]:
     """The weight and bias of a linear layer; `sources` are published module names without `.weight` and `.bias`."""
-    return [
-        Parameter(f"{name}.weight", "linear", (outputs, inputs), tuple(f"{s}.weight" for s in sources)),
-        Parameter(f"{name}.bias", "vector", (outputs,), tuple(f"{s}.bias" for s in sources)),
-    ]
+    found = [Parameter(f"{name}.weight", "linear", (outputs, inputs), tuple(f"{s}.weight" for s in sources))]
+    if bias:
+        found.append(Parameter(f"{name}.bias", "vector", (outputs,), tuple(f"{s}.bias" for s in sources)))
+    return found
 
 
-def norm(name: str, width: int, source: str) -> list[Parameter]:
-    """The weight and bias of a LayerNorm."""
-    return [
-        Parameter(f"{name}.weight", "vector", (width,), (f"{source}.weight",)),
-        Parameter(f"{name}.bias", "vector", (width,), (f"{source}.bias",)),
-    ]
+def norm(name: str, width: int, source: str, *, bias: bool = True) -> list[Parameter]:
+    """The weight and bias of a LayerNorm, or the weight of an RMSNorm."""
+    parts = ("weight", "bias") if bias else ("weight",)
+    return [Parameter(f"{name}.{part}", "vector", (width,), (f"{source}.{part}",)) for part in parts]
+
+
+def table(name: str, rows: int, width: int, source: str) -> Parameter:
+    """An embedding table."""
+    return Parameter(name, "table", (rows, width), (f"{source}.weight",))

@@ -159,7 +159,7 @@ def _published_name(name: str, weights: Weights) -> str:
 def _published_f32(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
     if parameter.kind == "linear":
         return LinearF32(int8.fp32_panels(values), parameter.shape[0])
-    return TableF32(values) if parameter.kind == "table" else Vector(values)
+    return Vector(values) if parameter.kind == "vector" else TableF32(values)
 
 
 def _published_int8(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
@@ -168,18 +168,23 @@ def _published_int8(parameter: Parameter, values: F32, weights: Weights) -> Load
             codes, scales = int8.quantize_groups(values)
             panels = int8.scales_to_panels(scales).astype(np.float32)
             return LinearI8(int8.to_panels(codes), panels, *parameter.shape)
-        if parameter.kind == "table" and parameter.shape[0] > SMALL_TABLE_ROWS:
+        if parameter.kind == "table" and not _small(parameter):
             return TableI8(*int8.quantize_table(values))
     except ValueError as error:
         raise ModelError(f"{weights.paths[0]}: tensor {parameter.sources[0]!r} cannot be packed: {error}.") from error
     return _published_f32(parameter, values, weights)
 
 
+def _small(parameter: Parameter) -> bool:
+    few = parameter.kind == "table" and parameter.shape[0] <= SMALL_TABLE_ROWS
+    return few or parameter.kind == "small"
+
+
 def _packed(parameter: Parameter, weights: Weights) -> Loaded:
     name, shape = parameter.name, parameter.shape
     if parameter.kind == "vector":
         return Vector(weights.f32(name, shape))
-    if parameter.kind == "table" and shape[0] <= SMALL_TABLE_ROWS:
+    if _small(parameter):
         return TableF32(weights.f32(name, shape))
     if parameter.kind == "table":
         return TableI8(_codes(weights, f"{name}.q8", shape), weights.f32(f"{name}.scale", shape[:1]))

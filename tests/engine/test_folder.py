@@ -96,6 +96,12 @@ def test_empty_prompts_do_not_hide_the_catalogs(tmp_path: Path) -> None:
     assert ModelFolder.open(known).prompts == {"query": "query: ", "document": "passage: "}
 
 
+def test_what_older_files_leave_out_is_what_the_reference_takes_it_for(folder: Path) -> None:
+    change(folder / "config.json", layer_norm_eps=None, type_vocab_size=None, hidden_act=None)
+    config = ModelFolder.open(folder).config
+    assert (config["layer_norm_eps"], config["type_vocab_size"], config["hidden_act"]) == (1e-12, 2, "gelu")
+
+
 def test_a_hub_cache_names_the_model_in_its_folders(tmp_path: Path) -> None:
     assert folder_name(tmp_path / "models--intfloat--e5-small-v2" / "snapshots" / "0123abc") == "e5-small-v2"
 
@@ -140,8 +146,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "no layers": (config(num_hidden_layers=0), ("config.json", "'num_hidden_layers'")),
     "a width in words": (config(hidden_size="64"), ("config.json", "'hidden_size'")),
     "heads that do not divide the width": (config(num_attention_heads=3), ("config.json", "'num_attention_heads'")),
-    "no epsilon": (config(layer_norm_eps=None), ("config.json", "'layer_norm_eps'")),
-    "no token types": (config(type_vocab_size=None), ("config.json", "'type_vocab_size'")),
+    "an epsilon of nothing": (config(layer_norm_eps=0), ("config.json", "'layer_norm_eps'")),
     "no positions": (config(max_position_embeddings=None), ("config.json", "'max_position_embeddings'")),
     "modules that are no list": (text("modules.json", "{}"), ("modules.json", "not a list")),
     "a module without a path": (text("modules.json", '[{"type": "x"}]'), ("modules.json", "'path'")),

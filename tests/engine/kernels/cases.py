@@ -18,7 +18,7 @@ from engine.batch import Batch
 from engine.kernels import reference
 from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
 from engine.layers.activation import ACTIVATIONS
-from engine.layers.attention import attention
+from engine.layers.attention import RelativeBias, attention
 from engine.layers.embedding import embedding
 from engine.layers.gate import add, gate
 from engine.layers.heads import Heads
@@ -206,7 +206,8 @@ def modern_model(
         values = (random.standard_normal(shape) * (0.8 / hidden**0.5)).astype(np.float32)
         kind_of = "table" if name == "word" else "vector" if len(shape) == 1 else "linear"
         weights[name] = load_one(kind_of, values + (kind_of == "vector"), "fp32")
-    bias = random.standard_normal((heads.query, 2 * longest - 1)).astype(np.float32) if biased else None
+    weights["bias"] = TableF32(random.standard_normal((2 * longest - 1, heads.query)).astype(np.float32))
+    bias = RelativeBias("bias", random.permutation(2 * longest - 1).astype(np.int32)) if biased else None
     g = Graph(shapes)
     x = embedding(g, word="word", factor=3.5)
     qkv = linear(g, rms_norm(g, x, "first", 1e-6), "qkv")
