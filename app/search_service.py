@@ -13,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from app import paths
 from engine import Encoder
+from engine.catalog import model_path
 from engine.errors import EngineError
 from engine.search.candidates import Filters
 from engine.search.dense import QueryEncoder
@@ -239,7 +241,8 @@ class SearchService:
 
     def _load(self, stamp: ModelStamp) -> tuple[QueryEncoder | None, str]:
         try:
-            encoder = Encoder.load(stamp.model, precision=stamp.precision, workers=self._workers)
+            folder = model_path(stamp.model, paths.folders(self._data_dir).models)
+            encoder = Encoder.load(folder, precision=stamp.precision, workers=self._workers)
         except EngineError as error:
             self._refused = (
                 stamp.fingerprint,
