@@ -14,7 +14,7 @@ from engine.search import maxsim
 from engine.search.candidates import F32, I64, CandidateSource, Filters, FoundDocument, Passage, Scope
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
 from engine.search.fusion import Weights, fuse
-from engine.search.lexical import Words, bm25, find_by_words, idf
+from engine.search.lexical import Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
 from engine.search.snippet import best_sentence, snippet, token_spans_hit, word_spans
 
@@ -180,6 +180,10 @@ class Search:
         counts = self.source.term_counts(ids, words.stems)
         statistics = self.source.statistics()
         scores = bm25(counts.counts, counts.lengths, words.frequencies, statistics)
+        share = np.float32(self.weights.document_words)
+        scores = (1 - share) * scores + share * bm25_of_documents(
+            counts.counts, counts.lengths, counts.content_ids, words.frequencies, statistics
+        )
         scores[np.isin(counts.content_ids, named)] += NAME_SHARE * idf(words.frequencies, statistics).sum()
         exact = np.zeros(ids.shape, np.float32)
         for term in query.identifiers:
