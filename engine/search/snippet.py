@@ -67,24 +67,37 @@ def best_sentence(text: str, spans: Sequence[tuple[float, int, int]]) -> tuple[i
     return begin, min(end, begin + PASSAGE_CHARS)
 
 
-def word_spans(text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> list[tuple[int, int]]:
-    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts."""
+def word_spans(
+    text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems, known: dict[str, bool] | None = None
+) -> list[tuple[int, int]]:
+    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts.
+
+    known: which words were found to be of the query, kept from text to text.
+    """
     found: list[tuple[int, int]] = []
-    known: dict[str, bool] = {}
-    for word in _WORD.finditer(text):
-        if UNSPACED_RUN.search(word[0]):
-            continue
-        if word[0] not in known:
-            prepared = prepare_text(word[0])
-            parts = stem(prepared)
-            begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
-            known[word[0]] = begins or any(part in stems for part in parts)
-        if known[word[0]]:
-            found.append(word.span())
+    known = {} if known is None else known
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if word not in known:
+            known[word] = not UNSPACED_RUN.search(word) and _is_asked(word, stems, terms, stem)
+        if known[word]:
+            found.append(match.span())
     wanted = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
     for piece in wanted:
         found += [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
     return _join(found)
+
+
+def _is_asked(word: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> bool:
+    prepared = prepare_text(word)
+    begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
+    return begins or any(part in stems for part in stem(prepared))
+
+
+def even_spans(tokens: int, text: str) -> I32:
+    """About where each token stands, were they equally long: (tokens, 2) int32. Good enough to choose a sentence."""
+    edges = np.linspace(0, len(text), tokens + 1).astype(np.int32)
+    return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int, int]]:
