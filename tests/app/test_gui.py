@@ -44,7 +44,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     base = tmp_path_factory.mktemp("window")
     make_files(base / "files", 100, seed=3)
     (base / "files" / "letter.txt").write_text(
-        "Dear Jo,\n\nlast night we saw the rings of Saturn from the garden, quite sharp, and four moons of Jupiter.\n", "utf-8"
+        "Dear Jo,\n\nlast night we saw the rings of Saturn from the garden, and four moons of Jupiter.\n", "utf-8"
     )
     return outcome(drive(base / "data", base / "files", "--query", "astronomy, watching planets"))
 
