@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 K1, B = 1.2, 0.4  # passages are cut to about one length, so length says little: B is below the usual 0.75
 POSTINGS_BUDGET = 20_000  # rows of posting lists read for one query
-CANDIDATES = 1_000  # chunks scored in full
+CANDIDATES = 500  # chunks scored in full
 EXACT_LIMIT = 500  # newest exact hits of one identifier or phrase
 
 # Scripts written without spaces between words (CJK, Thai, Lao, Khmer, Burmese) are indexed as overlapping pairs of

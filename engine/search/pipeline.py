@@ -22,7 +22,7 @@ Mode = Literal["hybrid", "words", "meaning"]
 NEAREST = 200  # chunks taken by meaning
 BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
-EXACT_PASSAGES = 10  # hits whose passage is located token by token
+EXACT_PASSAGES = 5  # hits whose passage is located token by token
 TELLING_HITS = 100  # an identifier with more exact hits than this is an ordinary word
 
 

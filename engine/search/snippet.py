@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from engine.search.parse import Term
 SNIPPET_CHARS = 280
 PASSAGE_CHARS = 600  # a "sentence" longer than this is cut
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？；]+[」』”’）]*|\n\s*\n|\n(?=\s*[-*•#\d])")
-_SPACE = re.compile(r"\s+")
+_FOLDED = re.compile(r"\s{2,}|[^\S ]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*[+#]*")
 
 Stems = Callable[[str], list[str]]
@@ -112,26 +114,24 @@ def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int,
 def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]) -> Snippet:
     """A stretch of about SNIPPET_CHARS around `focus` (start, end), with `marked` words and the focus located in it."""
     begin, end = _window(text, focus)
-    folded = ["…"] if begin > 0 else []
-    at: list[int] = []  # where each character of the window comes to stand
-    for char in text[begin:end]:
-        at.append(len(folded))
-        if not char.isspace():
-            folded.append(char)
-        elif folded and folded[-1] != " ":
-            folded.append(" ")
-    at.append(len(folded))
+    lead = "…" if begin > 0 else ""
+    if begin == 0 or text[begin - 1].isspace():
+        while begin < end and text[begin].isspace():
+            begin += 1
+    window = text[begin:end]
+    folds = [match.span() for match in _FOLDED.finditer(window)]  # white space that becomes one space
+    gaps = [stop for _, stop in folds]
+    lost = list(accumulate((stop - start - 1 for start, stop in folds), initial=0))
+
+    shown = lead + _FOLDED.sub(" ", window).rstrip()
 
     def moved(start: int, stop: int) -> tuple[int, int]:
-        return at[max(start, begin) - begin], at[min(stop, end) - begin]
+        places = (max(start, begin) - begin, min(stop, end) - begin)
+        first, last = (len(lead) + at - lost[bisect_right(gaps, at)] for at in places)
+        return min(first, len(shown)), min(max(first, last), len(shown))
 
     highlights = tuple(moved(start, stop) for start, stop in marked if start >= begin and stop <= end)
-    shown = "".join(folded)
-    return Snippet(
-        shown.rstrip() + ("…" if end < len(text.rstrip()) else ""),
-        highlights,
-        moved(*focus) if focus[0] < end else (0, 0),
-    )
+    return Snippet(shown + ("…" if end < len(text.rstrip()) else ""), highlights, moved(*focus))
 
 
 def _window(text: str, focus: tuple[int, int]) -> tuple[int, int]:

@@ -163,8 +163,8 @@ class StoreCandidates:
             return cosines
         rows = self._reader.rows(
             "SELECT k.chunk_id, 1.0 - vec_distance_cosine(v.vector, ?) FROM carray(?) a "
-            "CROSS JOIN chunks k ON k.chunk_id = a.value CROSS JOIN vectors v ON v.text_hash = k.text_hash AND v.generation = "
-            "(SELECT generation FROM generations WHERE state = 'active')",
+            "CROSS JOIN chunks k ON k.chunk_id = a.value CROSS JOIN vectors v ON v.text_hash = k.text_hash "
+            "AND v.generation = (SELECT generation FROM generations WHERE state = 'active')",
             query.astype("<f4").tobytes(),
             _array(chunk_ids),
         )
