@@ -19,8 +19,9 @@ from engine.catalog import model_path
 from engine.errors import EngineError
 from engine.search.candidates import Filters
 from engine.search.dense import QueryEncoder
+from engine.search.lexical import Words
 from engine.search.parse import date_span_ns, parse
-from engine.search.pipeline import Cancelled, Hit, Mode, Request, search
+from engine.search.pipeline import Cancelled, Hit, Mode, Request, search, telling_stems
 from engine.search.snippet import word_spans
 from indexer.errors import IndexerError
 from indexer.store.candidates import StoreCandidates
@@ -174,9 +175,9 @@ class SearchService:
                     raise IndexerError(
                         "This document is no longer in the index; search again to see what is there now."
                     )
-                terms = parse(query).terms
-                stems = {stem for term in terms for stem in source.stems(term.prepared)}
-                highlights = tuple(word_spans(part.text, stems, terms, source.stems))
+                asked = parse(query)
+                stems = telling_stems(Words.of(asked, source), source.statistics())
+                highlights = tuple(word_spans(part.text, stems, asked.terms, source.stems))
         end = begin + len(part.text)
         passage = (min(start_char - begin, len(part.text)), min(end_char - begin, len(part.text)))
         return Excerpt(part.text, begin, passage, highlights, begin > 0, end < part.total_chars)

@@ -231,7 +231,7 @@ class Search:
 
     def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
         """One hit a document, equal texts folded, with snippet and passage."""
-        self.shown_stems = _telling(words, self.source.statistics())
+        self.shown_stems = telling_stems(words, self.source.statistics())
         contents, first, counts = np.unique(found.content_ids, return_index=True, return_counts=True)
         self.more = dict(zip(contents.tolist(), counts.tolist(), strict=True))
         found = found.take(np.sort(first))
@@ -314,7 +314,7 @@ def join(a: Filters, b: Filters) -> Filters:
     )
 
 
-def _telling(words: Words, statistics: Statistics) -> frozenset[str]:
+def telling_stems(words: Words, statistics: Statistics) -> frozenset[str]:
     """The stems worth marking: those in less than a quarter of all chunks, or all where there is no other."""
     rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if count * 4 < statistics.chunks]
     return frozenset(rare or words.stems)
