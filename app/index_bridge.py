@@ -47,6 +47,7 @@ class IndexBridge(QObject):
         self._figures = Worker("index-figures", on_bug)
         self._source = _FigureSource(options)
         self._client: IndexClient | None = None
+        self._closed = False
         self._figures_due = False
         self._beat = QTimer(self, singleShot=True, interval=_BEAT_MS)
         self._beat.timeout.connect(self._deliver)
@@ -63,9 +64,15 @@ class IndexBridge(QObject):
             self._picture.add(folder)
 
     def close(self) -> None:
-        """End the indexer and the threads; waits, so call it after the window is gone."""
+        """End the indexer and the threads; waits, so call it when the window is gone. No signal comes after it."""
+        self._closed = True
         self._commands.close(self._close_client)
         self._figures.close(self._source.close)
+        self._beat.stop()
+        self._figures_timer.stop()
+        # The client holds us by its callbacks. Left to the garbage collector, which runs on any thread, that ring
+        # would one day end this QObject on a wrong one.
+        self._client = None
 
     # Wishes of the window
 
@@ -132,7 +139,7 @@ class IndexBridge(QObject):
 
     @Slot()
     def _on_heard(self) -> None:
-        if not self._beat.isActive():
+        if not self._closed and not self._beat.isActive():
             self._beat.start()
 
     def _deliver(self) -> None:
@@ -173,6 +180,8 @@ class IndexBridge(QObject):
 
     @Slot(object)
     def _on_seen(self, figures: Figures) -> None:
+        if self._closed:
+            return
         failures_before = self._picture.figures.failures
         self._picture.see(figures)
         self.status_changed.emit(self._picture.status())

@@ -75,7 +75,7 @@ class SearchBridge(QObject):
         from indexer.errors import IndexerError
 
         try:
-            if request.mode == "hybrid" and self._full_ms > PATIENCE_MS:
+            if request.mode == "hybrid" and not request.again and self._full_ms > PATIENCE_MS:
                 self.answered.emit(self._ask(request, words_first=True))
             start = time.perf_counter()
             answer = self._ask(request)

@@ -13,12 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from app import paths
 from engine import Encoder
+from engine.catalog import model_path
 from engine.errors import EngineError
 from engine.search.candidates import Filters
 from engine.search.dense import QueryEncoder
+from engine.search.lexical import Words
 from engine.search.parse import date_span_ns, parse
-from engine.search.pipeline import Cancelled, Hit, Mode, Request, search
+from engine.search.pipeline import Cancelled, Hit, Mode, Request, search, telling_stems
 from engine.search.snippet import word_spans
 from indexer.errors import IndexerError
 from indexer.store.candidates import StoreCandidates
@@ -172,9 +175,9 @@ class SearchService:
                     raise IndexerError(
                         "This document is no longer in the index; search again to see what is there now."
                     )
-                terms = parse(query).terms
-                stems = {stem for term in terms for stem in source.stems(term.prepared)}
-                highlights = tuple(word_spans(part.text, stems, terms, source.stems))
+                asked = parse(query)
+                stems = telling_stems(Words.of(asked, source), source.statistics())
+                highlights = tuple(word_spans(part.text, stems, asked.terms, source.stems))
         end = begin + len(part.text)
         passage = (min(start_char - begin, len(part.text)), min(end_char - begin, len(part.text)))
         return Excerpt(part.text, begin, passage, highlights, begin > 0, end < part.total_chars)
@@ -239,7 +242,8 @@ class SearchService:
 
     def _load(self, stamp: ModelStamp) -> tuple[QueryEncoder | None, str]:
         try:
-            encoder = Encoder.load(stamp.model, precision=stamp.precision, workers=self._workers)
+            folder = model_path(stamp.model, paths.folders(self._data_dir).models)
+            encoder = Encoder.load(folder, precision=stamp.precision, workers=self._workers)
         except EngineError as error:
             self._refused = (
                 stamp.fingerprint,

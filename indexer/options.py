@@ -49,3 +49,8 @@ class IndexerOptions:
     poll_s: float = 60.0  # the same where no events arrive (network folders, no watches left)
     progress_ms: int = 200  # between two progress events
     limits: ExtractLimits = field(default_factory=ExtractLimits)
+
+    @property
+    def models_dir(self) -> Path:
+        """Where imported models are."""
+        return self.data_dir / "models"

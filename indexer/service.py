@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from engine import Encoder, EngineError
+from engine.catalog import model_path
 from indexer.embed import MeaningStage
 from indexer.errors import IndexerError
 from indexer.extract.process import ExtractProcess, FileError, Interrupted
@@ -61,7 +62,8 @@ LONGEST_RETRY_WAIT_S = 10.0
 
 def load_encoder(options: IndexerOptions) -> Encoder:
     """The model of the options; raises EngineError."""
-    return Encoder.load(options.model, precision=options.precision, workers=options.workers)
+    folder = model_path(options.model, options.models_dir)
+    return Encoder.load(folder, precision=options.precision, workers=options.workers)
 
 
 class Service:

@@ -25,12 +25,17 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """One question. `number` rises with every request, so that a late answer can be told from the newest."""
+    """One question. `number` rises with every request, so that a late answer can be told from the newest.
+
+    `again` marks a question repeated because the index has changed: only its full answer is wanted, since a first
+    part would make the hits on the screen flicker.
+    """
 
     number: int
     text: str
     mode: Mode = "hybrid"
     limit: int = 200
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

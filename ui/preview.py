@@ -11,7 +11,7 @@ from ui.clients import Excerpt, Hit, Span
 from ui.elided_label import ElidedLabel
 from ui.file_badge import FileBadge
 from ui.result_delegate import ResultDelegate
-from ui.spans import Utf16
+from ui.spans import Utf16, unwrap
 from ui.theme import GRID, styled
 
 _LINE_HEIGHT = 140  # per cent: running text needs more air than a list
@@ -119,7 +119,9 @@ class Preview(QFrame):
         self._excerpt = excerpt
         before = "… " if excerpt.cut_before else ""
         after = " …" if excerpt.cut_after else ""
-        self._body.show_text(before + excerpt.text + after)
+        # The lines of a PDF are those of its pages; in a narrower pane they would break twice.
+        printed = self.hit is not None and self.hit.path.lower().endswith(".pdf")
+        self._body.show_text(before + (unwrap(excerpt.text) if printed else excerpt.text) + after)
         self._mark()
         self._scroll_to_passage()
 

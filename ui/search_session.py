@@ -40,15 +40,15 @@ class SearchSession:
 
     def repeat(self) -> SearchRequest | None:
         """The same question again, because the index has changed. The choice of the user is kept."""
-        return self._next() if self.text and not self.waiting else None
+        return self._next(again=True) if self.text and not self.waiting else None
 
-    def _next(self) -> SearchRequest | None:
+    def _next(self, again: bool = False) -> SearchRequest | None:
         self._number += 1  # also for an empty box: answers on their way belong to the past
         if not self.text:
             self._answered_in_full, self.response = True, None
             return None
         self._answered_in_full = False
-        return SearchRequest(self._number, self.text, self.mode, self._limit)
+        return SearchRequest(self._number, self.text, self.mode, self._limit, again)
 
     def accept(self, response: SearchResponse) -> bool:
         """True when `response` is to be shown."""

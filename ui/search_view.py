@@ -178,9 +178,9 @@ class SearchView(View):
 
     def _note_text(self) -> str:
         response = self.session.response
-        if self.session.waiting and response is not None and response.number:
-            return self.tr("Refining by meaning…") if self.session.mode != "words" else ""
-        return response.note if response else ""
+        if response is None:
+            return ""
+        return response.note if response.complete else self.tr("Refining by meaning…")
 
     # The chosen hit
 

@@ -40,6 +40,22 @@ class Utf16:
         return (self.offset(span[0]), self.offset(span[1]))
 
 
+def unwrap(text: str) -> str:
+    """`text` with the line ends of a printed column made blanks; every character keeps its place.
+
+    A line end stays where a paragraph seems to end: at an empty line, after a short line or one that ends a sentence,
+    and before a line that begins like an item of a list.
+    """
+    lines = text.split("\n")
+    usual = sorted(len(line) for line in lines if line.strip())
+    long = 0.75 * usual[(len(usual) * 3) // 4] if usual else 0.0
+    joined: list[str] = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        runs_on = len(line) >= max(long, 30) and not line.rstrip().endswith((".", "!", "?", ":", ";"))
+        joined += [line, " " if runs_on and after[:1].isalpha() else "\n"]
+    return "".join(joined[:-1])
+
+
 def one_line(text: str, spans: Iterable[Span]) -> tuple[str, list[Span]]:
     """`text` with every run of white space as one blank, stripped; `spans` follow their characters."""
     places: list[int] = []  # new offset of every old offset

@@ -6,6 +6,7 @@ below it, and `args.json` is there for every command.
 """
 
 import argparse
+import faulthandler
 import io
 import os
 import sys
@@ -149,6 +150,8 @@ def run(argv: list[str]) -> int:
     if argv[:1] == ["indexer"] or argv[:1] == ["extract-worker"]:
         from app.cli import indexer_child
 
+        # A crash in compiled code ends the child with a trace on stderr, which its parent puts into the log.
+        faulthandler.enable()
         return indexer_child.main(argv)
     args = build_parser(argv).parse_args(argv)
     args.folders = paths.folders(args.data_dir)

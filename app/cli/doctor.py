@@ -116,13 +116,16 @@ def check_model(folders: paths.Folders) -> Finding:
     """The model that the settings name: present, readable, and able to compute."""
     from engine import Encoder
     from engine.catalog import model_path
+    from engine.weights.importing import verify
 
     try:
         name = settings.load(folders.settings).model
         folder = model_path(name, folders.models)
+        genuine = verify(folder).genuine
         with Encoder.load(folder) as encoder:
             length = float((encoder.encode(["Inkling finds passages"]) ** 2).sum())
-            facts = {"name": encoder.name, "folder": str(folder), "dim": encoder.dim, "precision": encoder.precision}
+            numbers = {"dim": encoder.dim, "precision": encoder.precision, "genuine": genuine}
+            facts = {"name": encoder.name, "folder": str(folder), **numbers}
     except (EngineError, settings.SettingsError) as error:
         return Finding("model", "missing", str(error), "see `inkling models list`, or install Inkling again")
     if abs(length - 1) > 1e-3:

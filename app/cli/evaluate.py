@@ -13,6 +13,7 @@ from app import settings
 from app.evaluation import index_set, load_set, measure
 from app.progress import Progress
 from engine import Encoder
+from engine.catalog import model_path
 from indexer.chunk import ChunkRules
 from indexer.options import IndexerOptions
 
@@ -31,8 +32,9 @@ def run(args: argparse.Namespace) -> int:
     given = load_set(args.folder)
     chosen = settings.load(args.folders.settings)
     options = IndexerOptions(data_dir=args.data_dir)
+    model = model_path(args.model or chosen.model, args.folders.models)
     with (
-        Encoder.load(args.model or chosen.model, precision=args.precision or chosen.precision) as encoder,
+        Encoder.load(model, precision=args.precision or chosen.precision) as encoder,
         tempfile.TemporaryDirectory(prefix="inkling-eval-") as folder,
     ):
         target = min(options.chunk_target_tokens, encoder.chunk_tokens)

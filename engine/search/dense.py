@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from engine.search.candidates import F32, I32, Statistics
 from engine.search.lexical import Words, idf, prepare_text
 from engine.search.maxsim import unit_rows
+
+SPECIAL_WEIGHT = 0.5
 
 
 class TokenVectors(Protocol):
@@ -57,33 +60,40 @@ def token_weights(
 ) -> F32:
     """How much each query token counts in MaxSim, by how rare the word is that it belongs to: (q,) float32.
 
-    Special tokens and punctuation count little: they match everywhere.
+    A word in several tokens counts as the square root of their number; special tokens as half an average word.
     """
     weight_of = dict(zip(words.stems, idf(words.frequencies, statistics).tolist(), strict=True))
     mean = float(np.mean(list(weight_of.values()))) if weight_of else 1.0
-    out = np.full(meaning.tokens.shape[0], SPECIAL_WEIGHT * mean, np.float32)
-    for row, (start, end) in enumerate(meaning.spans.tolist()):
-        if end > start:
-            stems = stem(prepare_text(_word_around(text, start, end)))
-            out[row] = max((weight_of.get(part, 0.0) for part in stems), default=SPECIAL_WEIGHT * mean)
+    out = np.full(meaning.tokens.shape[0], mean, np.float32)
+    around = [_word_around(text, start, end) for start, end in meaning.spans.tolist()]
+    pieces = Counter(around)
+    for row, (start, end) in enumerate(around):
+        if end == start:
+            out[row] = SPECIAL_WEIGHT * mean
+        else:
+            stems = stem(prepare_text(text[start:end]))
+            weight = max((weight_of[part] for part in stems if part in weight_of), default=mean)
+            out[row] = weight / np.sqrt(pieces[start, end])
     return out
 
 
-SPECIAL_WEIGHT = 0.25
-
-
-def _word_around(text: str, start: int, end: int) -> str:
+def _word_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """The word that a token at (start, end) belongs to, in characters; an empty token has none."""
+    if start == end:
+        return 0, 0
     while start > 0 and text[start - 1].isalnum():
         start -= 1
     while end < len(text) and text[end].isalnum():
         end += 1
-    return text[start:end]
+    return start, end
 
 
 def _aligned(spans: I32, rows: int) -> I32:
-    """Spans for all rows: tokens of the text lie behind a prefix and one special token, and before the last special."""
+    """Spans for all rows: the text's tokens lie before the one special token that ends it, behind what precedes it."""
     out = np.zeros((rows, 2), np.int32)
-    count = min(spans.shape[0], max(rows - 2, 0))
-    begin = max(rows - 1 - spans.shape[0], 1) if rows > 1 else 0
+    begin = rows - 1 - spans.shape[0]
+    if begin < 0:  # the model cut the text; it did so behind one leading special token
+        begin = 1
+    count = min(spans.shape[0], max(rows - 1 - begin, 0))
     out[begin : begin + count] = spans[:count]
     return out

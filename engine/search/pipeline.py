@@ -11,17 +11,18 @@ from typing import Literal
 import numpy as np
 
 from engine.search import maxsim
-from engine.search.candidates import F32, I64, CandidateSource, Filters, FoundDocument, Passage, Scope
+from engine.search.candidates import F32, I64, U8, CandidateSource, Filters, FoundDocument, Passage, Scope, Statistics
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
 from engine.search.fusion import Weights, fuse
-from engine.search.lexical import Words, bm25, find_by_words, idf
+from engine.search.lexical import Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
-from engine.search.snippet import best_sentence, snippet, token_spans_hit, word_spans
+from engine.search.snippet import best_sentence, even_spans, snippet, token_spans_hit, word_spans
 
 Mode = Literal["hybrid", "words", "meaning"]
 NEAREST = 200  # chunks taken by meaning
 BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
+EXACT_PASSAGES = 5  # hits whose passage is located token by token
 TELLING_HITS = 100  # an identifier with more exact hits than this is an ordinary word
 
 
@@ -124,7 +125,10 @@ class Search:
         self.stages_ms: dict[str, float] = {}
         self.meaning: Meaning | None = None
         self.token_weights = np.empty(0, np.float32)
+        self.token_bits: dict[int, U8] = {}  # by chunk id, of those that were reranked
         self.more: dict[int, int] = {}
+        self.shown_stems: frozenset[str] = frozenset()  # words worth marking
+        self.known_words: dict[str, bool] = {}
 
     def run(self) -> Result:
         """All stages. The model runs before the snapshot begins, so that the snapshot is short."""
@@ -180,6 +184,10 @@ class Search:
         counts = self.source.term_counts(ids, words.stems)
         statistics = self.source.statistics()
         scores = bm25(counts.counts, counts.lengths, words.frequencies, statistics)
+        share = np.float32(self.weights.document_words)
+        scores = (1 - share) * scores + share * bm25_of_documents(
+            counts.counts, counts.lengths, counts.content_ids, words.frequencies, statistics
+        )
         scores[np.isin(counts.content_ids, named)] += NAME_SHARE * idf(words.frequencies, statistics).sum()
         exact = np.zeros(ids.shape, np.float32)
         for term in query.identifiers:
@@ -212,6 +220,8 @@ class Search:
         statistics = self.source.statistics()
         self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
         bits, starts = self.source.token_bits(best.chunk_ids)
+        for i, chunk_id in enumerate(best.chunk_ids.tolist()):
+            self.token_bits[chunk_id] = bits[starts[i] : starts[i + 1]]
         tokens = maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
         parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, tokens)]
         if self.request.mode == "hybrid":
@@ -221,6 +231,7 @@ class Search:
 
     def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
         """One hit a document, equal texts folded, with snippet and passage."""
+        self.shown_stems = telling_stems(words, self.source.statistics())
         contents, first, counts = np.unique(found.content_ids, return_index=True, return_counts=True)
         self.more = dict(zip(contents.tolist(), counts.tolist(), strict=True))
         found = found.take(np.sort(first))
@@ -244,17 +255,16 @@ class Search:
                     hits[texts[same]] = replace(known, documents=known.documents + tuple(owners))
                 elif len(hits) < self.request.limit:
                     texts[same] = len(hits)
-                    hits.append(self._hit(part, i, passage, owners, query, words))
+                    hits.append(self._hit(len(hits), part, i, passage, owners, query))
         return hits
 
     def _hit(
-        self, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument], query: Query, words: Words
+        self, number: int, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument], query: Query
     ) -> Hit:
         if self.cancelled():
             raise Cancelled
-        stems = set(words.stems)
-        marked = word_spans(passage.text, stems, query.terms, self.source.stems)
-        start, end = best_sentence(passage.text, self._matches(passage, marked))
+        marked = word_spans(passage.text, self.shown_stems, query.terms, self.source.stems, self.known_words)
+        start, end = best_sentence(passage.text, self._matches(passage, marked, exact=number < EXACT_PASSAGES))
         shown = snippet(passage.text, (start, end), marked)
         return Hit(
             documents=tuple(owners),
@@ -271,13 +281,16 @@ class Search:
             weak=False,
         )
 
-    def _matches(self, passage: Passage, marked: list[tuple[int, int]]) -> list[tuple[float, int, int]]:
-        """What in the passage answers the query: tokens by meaning where they are known, else words."""
-        if self.meaning is not None and self.encoder is not None and self.token_weights.size:
-            bits, _ = self.source.token_bits(np.array([passage.chunk_id], np.int64))
-            if bits.shape[0]:
-                rows, gains = maxsim.where(self.meaning.tokens, self.token_weights, bits)
-                return token_spans_hit(rows, gains, self.encoder.token_spans(passage.text))
+    def _matches(self, passage: Passage, marked: list[tuple[int, int]], exact: bool) -> list[tuple[float, int, int]]:
+        """What in the passage answers the query: tokens by meaning where they are known, else words.
+
+        exact: ask the tokenizer where each token stands, which costs about half a millisecond.
+        """
+        bits = self.token_bits.get(passage.chunk_id)
+        if self.meaning is not None and self.encoder is not None and bits is not None and bits.shape[0]:
+            rows, gains = maxsim.where(self.meaning.tokens, self.token_weights, bits)
+            encoder, text = self.encoder, passage.text
+            return token_spans_hit(rows, gains, encoder.token_spans(text) if exact else even_spans(bits.shape[0], text))
         return [(1.0, start, end) for start, end in marked]
 
     @contextmanager
@@ -299,6 +312,12 @@ def join(a: Filters, b: Filters) -> Filters:
     return Filters(
         a.folders + b.folders, a.types + b.types, max(after) if after else None, min(before) if before else None
     )
+
+
+def telling_stems(words: Words, statistics: Statistics) -> frozenset[str]:
+    """The stems worth marking: those in less than a quarter of all chunks, or all where there is no other."""
+    rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if count * 4 < statistics.chunks]
+    return frozenset(rare or words.stems)
 
 
 def _ranked(found: Candidates) -> I64:

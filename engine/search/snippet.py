@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from engine.search.parse import Term
 SNIPPET_CHARS = 280
 PASSAGE_CHARS = 600  # a "sentence" longer than this is cut
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？；]+[」』”’）]*|\n\s*\n|\n(?=\s*[-*•#\d])")
-_SPACE = re.compile(r"\s+")
+_FOLDED = re.compile(r"\s{2,}|[^\S ]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*[+#]*")
 
 Stems = Callable[[str], list[str]]
@@ -67,24 +69,37 @@ def best_sentence(text: str, spans: Sequence[tuple[float, int, int]]) -> tuple[i
     return begin, min(end, begin + PASSAGE_CHARS)
 
 
-def word_spans(text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> list[tuple[int, int]]:
-    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts."""
+def word_spans(
+    text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems, known: dict[str, bool] | None = None
+) -> list[tuple[int, int]]:
+    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts.
+
+    known: which words were found to be of the query, kept from text to text.
+    """
     found: list[tuple[int, int]] = []
-    known: dict[str, bool] = {}
-    for word in _WORD.finditer(text):
-        if UNSPACED_RUN.search(word[0]):
-            continue
-        if word[0] not in known:
-            prepared = prepare_text(word[0])
-            parts = stem(prepared)
-            begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
-            known[word[0]] = begins or any(part in stems for part in parts)
-        if known[word[0]]:
-            found.append(word.span())
+    known = {} if known is None else known
+    for match in _WORD.finditer(text):
+        word = match[0]
+        if word not in known:
+            known[word] = not UNSPACED_RUN.search(word) and _is_asked(word, stems, terms, stem)
+        if known[word]:
+            found.append(match.span())
     wanted = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
     for piece in wanted:
         found += [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
     return _join(found)
+
+
+def _is_asked(word: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> bool:
+    prepared = prepare_text(word)
+    begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
+    return begins or any(part in stems for part in stem(prepared))
+
+
+def even_spans(tokens: int, text: str) -> I32:
+    """About where each token stands, were they equally long: (tokens, 2) int32. Good enough to choose a sentence."""
+    edges = np.linspace(0, len(text), tokens + 1).astype(np.int32)
+    return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int, int]]:
@@ -99,26 +114,24 @@ def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int,
 def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]) -> Snippet:
     """A stretch of about SNIPPET_CHARS around `focus` (start, end), with `marked` words and the focus located in it."""
     begin, end = _window(text, focus)
-    folded = ["…"] if begin > 0 else []
-    at: list[int] = []  # where each character of the window comes to stand
-    for char in text[begin:end]:
-        at.append(len(folded))
-        if not char.isspace():
-            folded.append(char)
-        elif folded and folded[-1] != " ":
-            folded.append(" ")
-    at.append(len(folded))
+    lead = "…" if begin > 0 else ""
+    if begin == 0 or text[begin - 1].isspace():
+        while begin < end and text[begin].isspace():
+            begin += 1
+    window = text[begin:end]
+    folds = [match.span() for match in _FOLDED.finditer(window)]  # white space that becomes one space
+    gaps = [stop for _, stop in folds]
+    lost = list(accumulate((stop - start - 1 for start, stop in folds), initial=0))
+
+    shown = lead + _FOLDED.sub(" ", window).rstrip()
 
     def moved(start: int, stop: int) -> tuple[int, int]:
-        return at[max(start, begin) - begin], at[min(stop, end) - begin]
+        places = (max(start, begin) - begin, min(stop, end) - begin)
+        first, last = (len(lead) + at - lost[bisect_right(gaps, at)] for at in places)
+        return min(first, len(shown)), min(max(first, last), len(shown))
 
     highlights = tuple(moved(start, stop) for start, stop in marked if start >= begin and stop <= end)
-    shown = "".join(folded)
-    return Snippet(
-        shown.rstrip() + ("…" if end < len(text.rstrip()) else ""),
-        highlights,
-        moved(*focus) if focus[0] < end else (0, 0),
-    )
+    return Snippet(shown + ("…" if end < len(text.rstrip()) else ""), highlights, moved(*focus))
 
 
 def _window(text: str, focus: tuple[int, int]) -> tuple[int, int]:

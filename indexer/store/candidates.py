@@ -127,7 +127,7 @@ class StoreCandidates:
     def first_chunks(self, content_ids: I64) -> I64:
         """The first chunk of each content that has one."""
         return self._ids_of(
-            "SELECT chunk_id FROM carray(?) a JOIN chunks k ON k.content_id = a.value AND k.ordinal = 0",
+            "SELECT chunk_id FROM carray(?) a CROSS JOIN chunks k ON k.content_id = a.value AND k.ordinal = 0",
             _array(content_ids),
         )
 
@@ -162,10 +162,9 @@ class StoreCandidates:
         if not chunk_ids.size:
             return cosines
         rows = self._reader.rows(
-            "SELECT k.chunk_id, 1.0 - vec_distance_cosine(v.vector, ?) FROM carray(?) a JOIN chunks k ON k.chunk_id "
-            "= a.value "
-            "JOIN vectors v ON v.text_hash = k.text_hash AND v.generation = "
-            "(SELECT generation FROM generations WHERE state = 'active')",
+            "SELECT k.chunk_id, 1.0 - vec_distance_cosine(v.vector, ?) FROM carray(?) a "
+            "CROSS JOIN chunks k ON k.chunk_id = a.value CROSS JOIN vectors v ON v.text_hash = k.text_hash "
+            "AND v.generation = (SELECT generation FROM generations WHERE state = 'active')",
             query.astype("<f4").tobytes(),
             _array(chunk_ids),
         )
@@ -182,9 +181,9 @@ class StoreCandidates:
         counts = np.zeros((chunk_ids.size, len(stems)), np.float32)
         at = {chunk_id: i for i, chunk_id in enumerate(chunk_ids.tolist())}
         rows = self._reader.rows(
-            "SELECT t.chunk_id, t.content_id, length, counts FROM carray(?) a JOIN term_counts t ON t.chunk_id = "
+            "SELECT t.chunk_id, t.content_id, length, counts FROM carray(?) a CROSS JOIN term_counts t ON t.chunk_id = "
             "a.value "
-            "JOIN contents c ON c.content_id = t.content_id WHERE c.uses > 0",
+            "CROSS JOIN contents c ON c.content_id = t.content_id WHERE c.uses > 0",
             _array(chunk_ids),
         )
         if not rows:
@@ -207,8 +206,9 @@ class StoreCandidates:
         width = generation.stamp.token_dim // 8 if generation else 1
         rows: dict[int, bytes] = dict(
             self._reader.rows(
-                "SELECT k.chunk_id, b.bits FROM carray(?) a JOIN chunks k ON k.chunk_id = a.value "
-                "JOIN vectors v ON v.text_hash = k.text_hash AND v.generation = ? JOIN token_bits b USING (vector_id)",
+                "SELECT k.chunk_id, b.bits FROM carray(?) a CROSS JOIN chunks k ON k.chunk_id = a.value "
+                "CROSS JOIN vectors v ON v.text_hash = k.text_hash AND v.generation = ? "
+                "CROSS JOIN token_bits b USING (vector_id)",
                 _array(chunk_ids),
                 generation.generation if generation else -1,
             )
@@ -221,7 +221,7 @@ class StoreCandidates:
         """The texts of chunks, in the order asked for; those that are gone are left out."""
         rows = self._reader.rows(
             "SELECT k.chunk_id, content_id, start_char, end_char, page, line, text FROM carray(?) a "
-            "JOIN chunks k ON k.chunk_id = a.value",
+            "CROSS JOIN chunks k ON k.chunk_id = a.value",
             _array(chunk_ids),
         )
         found = {row[0]: Passage(*row) for row in rows}
@@ -233,7 +233,7 @@ class StoreCandidates:
         rows = self._reader.rows(
             "SELECT d.document_id, d.content_id, r.path, d.path, c.title, d.mtime_ns, r.status, c.complete FROM "
             "carray(?) a "
-            "JOIN documents d ON d.content_id = a.value JOIN contents c ON c.content_id = d.content_id "
+            "CROSS JOIN documents d ON d.content_id = a.value JOIN contents c ON c.content_id = d.content_id "
             f"JOIN roots r USING (root_id) WHERE {where} ORDER BY d.content_id, r.root_id, d.path",
             _array(content_ids),
             *values,

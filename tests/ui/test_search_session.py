@@ -59,7 +59,7 @@ def test_repeating_keeps_the_choice_and_waits_for_the_answer_before() -> None:
     assert session.repeat() is None
     session.accept(SearchResponse(number, (hit(1), hit(2))))
     session.choose(hit(2).key)
-    assert session.repeat() == SearchRequest(number + 1, "tide", "hybrid")
+    assert session.repeat() == SearchRequest(number + 1, "tide", "hybrid", again=True)
     assert session.row_to_select([hit(1), hit(2)]) == 1
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.spans import Utf16, clip, merge, one_line
+from ui.spans import Utf16, clip, merge, one_line, unwrap
 
 
 def test_merge_joins_overlapping_and_touching_spans_and_drops_empty_ones() -> None:
@@ -27,3 +27,29 @@ def test_one_line_keeps_marked_words_marked(text: str, a: int, b: int) -> None:
     assert line == " ".join(text.split())
     marked = "".join(line[s:e] for s, e in spans)
     assert marked.split() == text[start:end].split() or marked.strip() == " ".join(text[start:end].split())
+
+
+def test_unwrap_joins_the_lines_of_a_printed_column_and_keeps_paragraphs() -> None:
+    text = (
+        "2. Rent\n"
+        "The rent is 940 a month, plus 165 in advance for heating, water\n"
+        "and rubbish. It is due on the third working day of each month.\n"
+        "3. Deposit\n\n"
+        "The tenants pay three months rent as security, in three parts\n"
+        "if they wish."
+    )
+    assert unwrap(text) == (
+        "2. Rent\n"
+        "The rent is 940 a month, plus 165 in advance for heating, water "
+        "and rubbish. It is due on the third working day of each month.\n"
+        "3. Deposit\n\n"
+        "The tenants pay three months rent as security, in three parts "
+        "if they wish."
+    )
+
+
+@given(st.text(alphabet="ab .\n", max_size=200))
+def test_unwrap_moves_no_character(text: str) -> None:
+    made = unwrap(text)
+    assert len(made) == len(text)
+    assert all(a == b or (a, b) == ("\n", " ") for a, b in zip(text, made, strict=True))
