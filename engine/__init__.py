@@ -1,6 +1,7 @@
 """Text -> vectors -> ranked ids: pure computation, knows only its resources."""
 
-from engine.encoder import Encoder, Role, TokenVectors
+from engine.encoder import Encoder, TokenVectors
 from engine.errors import EngineError, KernelError, ModelError
+from engine.prompts import Role
 
 __all__ = ["Encoder", "EngineError", "KernelError", "ModelError", "Role", "TokenVectors"]

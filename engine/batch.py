@@ -15,12 +15,16 @@ TOKEN_BUDGET = 1024
 
 @dataclass(frozen=True)
 class Batch:
-    """ids, positions, types: (tokens,) int32; starts: (texts + 1,) int64, text i owns starts[i]:starts[i + 1]."""
+    """ids, positions, types: (tokens,) int32; starts: (texts + 1,) int64, text i owns starts[i]:starts[i + 1].
+
+    prompt: how many tokens at the start of every text are its prompt.
+    """
 
     ids: NDArray[np.int32]
     positions: NDArray[np.int32]
     types: NDArray[np.int32]
     starts: NDArray[np.int64]
+    prompt: int = 0
 
     @property
     def tokens(self) -> int:
@@ -31,7 +35,7 @@ class Batch:
         return int(self.starts.shape[0]) - 1
 
     @staticmethod
-    def of(ids: Sequence[NDArray[np.int32]], padding_id: int | None = None) -> Batch:
+    def of(ids: Sequence[NDArray[np.int32]], padding_id: int | None = None, prompt: int = 0) -> Batch:
         """A batch of token id arrays, each (length,) int32; token types are all 0.
 
         Positions count from 0; with a padding id they count from that id + 1, and a padding token inside a text has
@@ -46,7 +50,7 @@ class Batch:
             counted = np.cumsum(flat != padding_id)
             before = np.concatenate([[0], counted])[starts[:-1]]
             positions = np.where(flat == padding_id, 0, counted - np.repeat(before, lengths)) + padding_id
-        return Batch(flat, positions.astype(np.int32), np.zeros_like(flat), starts)
+        return Batch(flat, positions.astype(np.int32), np.zeros_like(flat), starts, prompt)
 
 
 def cut(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> Iterator[slice]:

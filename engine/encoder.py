@@ -19,17 +19,15 @@ from engine.batch import Batch, cut
 from engine.catalog import model_path
 from engine.errors import EngineError
 from engine.folder import ModelFolder
-from engine.layers.norm import unit_length
-from engine.layers.pooling import pool
-from engine.models import FAMILIES
-from engine.plan import Graph, Plan, run_reference
+from engine.modules import Dense
+from engine.plan import run_reference
+from engine.prompts import Role
 from engine.tokenizer import Tokenizer
 from engine.weights.loaded import Loaded
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
 
 F32 = NDArray[np.float32]
-Role = Literal["query", "document"]
 
 PRECISIONS = ("auto", "fp32", "int8")
 
@@ -53,18 +51,17 @@ class Encoder:
     """
 
     def __init__(self, folder: ModelFolder, weights: Weights, precision: Literal["fp32", "int8"], workers: int):
-        family = FAMILIES[folder.model_type]
-        parameters = family.parameters(folder.config)
         self.name, self.precision, self.workers = folder.name, precision, workers
         self.max_tokens, self.hidden = folder.max_tokens, folder.hidden
         self._folder, self._weights = folder, weights
         offset = folder.config.get("position_offset")
         self._padding_id = None if offset is None else offset - 1
         table_rows = folder.config["vocab_size"]
-        self._tokenizer = Tokenizer.open(folder.transformer, folder.max_tokens, table_rows)
+        lowercase = folder.backbone.lowercase
+        self._tokenizer = Tokenizer.open(folder.transformer, folder.max_tokens, table_rows, lowercase=lowercase)
         self.special_tokens = self._tokenizer.special_tokens
-        self._loaded = load(parameters, weights, precision, family.prefixes)
-        self._plan = _plan(folder, {p.name: p.shape for p in parameters})
+        self._loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
+        self._plan = folder.plan()
         self.dim = self._plan.pooled.width
         found = kernels.library()
         self.isa = "reference" if found is None else found.isa
@@ -86,7 +83,7 @@ class Encoder:
         if workers is not None and workers < 1:
             raise EngineError(f"A worker count of {workers} is not possible; at least 1 is needed.")
         folder = ModelFolder.open(model_path(model))
-        weights = Weights.open(folder.transformer)
+        weights = folder.weights()
         chosen: Literal["fp32", "int8"] = "fp32" if precision == "fp32" else "int8"
         return cls(folder, weights, chosen, workers or max(1, (os.cpu_count() or 1) - 1))
 
@@ -94,8 +91,11 @@ class Encoder:
     def fingerprint(self) -> str:
         """Hex digest that changes whenever the model's vectors would change; two equal ones may be compared."""
         folder = self._folder
-        parts = [NUMERICS, self._weights.fingerprint, self.precision, folder.pooling, folder.normalize]
+        parts: list[Any] = [NUMERICS, self._weights.fingerprint, self.precision, folder.pooling, folder.normalize]
         parts += [folder.max_tokens, folder.prompts["query"], folder.prompts["document"]]
+        # Only where they are: a model without them keeps its fingerprint, and so its index.
+        parts += [folder.head] * any(isinstance(module, Dense) for module in folder.head)
+        parts += ["without prompt"] * (not folder.include_prompt)
         tokenizer = hashlib.sha256((folder.transformer / "tokenizer.json").read_bytes()).hexdigest()
         return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]
 
@@ -105,9 +105,13 @@ class Encoder:
         prefix = self._folder.prompts["document"]
         return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
 
-    def encode(self, texts: Sequence[str], *, role: Role | None = None) -> F32:
-        """(n, dim) float32, one row a text, of unit length where the model says so. role adds the model's prefix."""
-        rows = [pooled for pooled, _, _ in self._batches(texts, role, want_tokens=False)]
+    def encode(self, texts: Sequence[str], *, role: Role | None = None, prompt: str | None = None) -> F32:
+        """(n, dim) float32, one row a text, of unit length where the model says so.
+
+        role adds the model's prefix for it, none the model's default one; prompt is a prefix to use instead.
+        """
+        prefix = self._prefix(role) if prompt is None else prompt
+        rows = [pooled for pooled, _, _ in self._batches(texts, prefix, want_tokens=False)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dim), np.float32)
 
     def encode_tokens(self, texts: Sequence[str], *, role: Role | None = None) -> list[TokenVectors]:
@@ -117,7 +121,7 @@ class Encoder:
     def encode_all(self, texts: Sequence[str], *, role: Role | None = None) -> tuple[F32, list[TokenVectors]]:
         """`encode` and `encode_tokens` from one forward pass."""
         rows, tokens = [np.zeros((0, self.dim), np.float32)], []
-        for pooled, states, batch in self._batches(texts, role, want_tokens=True):
+        for pooled, states, batch in self._batches(texts, self._prefix(role), want_tokens=True):
             rows.append(pooled)
             for start, end in zip(batch.starts[:-1], batch.starts[1:], strict=True):
                 tokens.append(TokenVectors(batch.ids[start:end], states[start:end]))
@@ -140,27 +144,20 @@ class Encoder:
     ) -> None:
         self.close()
 
-    def _batches(
-        self, texts: Sequence[str], role: Role | None, *, want_tokens: bool
-    ) -> Iterator[tuple[F32, F32, Batch]]:
+    def _prefix(self, role: Role | None) -> str:
+        return self._folder.default_prompt if role is None else self._folder.prompts[role]
+
+    def _batches(self, texts: Sequence[str], prefix: str, *, want_tokens: bool) -> Iterator[tuple[F32, F32, Batch]]:
         if not self._loaded:
             raise EngineError(f"The encoder of {self.name} was closed.")
-        prefix = "" if role is None else self._folder.prompts[role]
+        prompt = self._tokenizer.prompt_tokens(prefix) if prefix else 0
+        if prompt >= self.max_tokens - 1:
+            raise EngineError(f"A prompt of {prompt} tokens leaves {self.name} no room for a text.")
         ids = self._tokenizer.encode([prefix + text for text in texts] if prefix else texts)
         for part in cut([len(x) for x in ids]):
-            batch = Batch.of(ids[part], self._padding_id)
+            batch = Batch.of(ids[part], self._padding_id, prompt)
             if self._native is not None:
                 pooled, states = self._native.run(batch, want_tokens=want_tokens)
             else:
                 pooled, states = run_reference(self._plan, self._loaded, batch)
             yield pooled, states, batch
-
-
-def _plan(folder: ModelFolder, shapes: dict[str, tuple[int, ...]]) -> Plan:
-    """Run the family's forward pass on symbolic values, then the folder's pooling and normalisation."""
-    graph = Graph(shapes)
-    tokens = FAMILIES[folder.model_type].forward(graph, folder.config)
-    pooled = pool(graph, tokens, folder.pooling)
-    if folder.normalize:
-        pooled = unit_length(graph, pooled)
-    return Plan(tuple(graph.ops), graph.count, tokens, pooled)

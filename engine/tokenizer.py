@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
+from tokenizers.normalizers import BertNormalizer, Lowercase
+from tokenizers.normalizers import Sequence as NormalizerSequence
 
 from engine.errors import ModelError
 
@@ -25,6 +27,11 @@ I32 = NDArray[np.int32]
 # A lone surrogate is no character and has no UTF-8; one for one, so that offsets keep counting.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+
+# What composes to one character: a Hangul syllable in pieces, a kana and its voicing mark.
+_DECOMPOSED = re.compile(
+    "[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|[\uac00-\ud7a3][\u11a8-\u11c2]|[\u3046-\u30fd][\u3099\u309a]"
+)
 
 # What every tokenizer must get through: a word, and characters that hardly any vocabulary has.
 PROBE = "probe \ufffd \u5b57 \U0001f991 \u0ee8"
@@ -51,13 +58,18 @@ class Tokenizer:
         self._tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.special_tokens = int(tokenizer.num_special_tokens_to_add(False))
+        added = tokenizer.get_added_tokens_decoder()
+        self._special_ids = {number for number, token in added.items() if token.special}
         self.vocab_size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
 
     @classmethod
-    def open(cls, folder: Path, max_tokens: int, table_rows: int | None = None) -> Tokenizer:
+    def open(
+        cls, folder: Path, max_tokens: int, table_rows: int | None = None, *, lowercase: bool = False
+    ) -> Tokenizer:
         """Read tokenizer.json of a model folder.
 
         table_rows: rows of the model's word table; ids past it are refused here, before anything looks them up.
+        lowercase: lower the text first where the tokenizer does not do so anyway.
         Raises ModelError where the file is missing, broken, or does not fit the model.
         """
         file = folder / "tokenizer.json"
@@ -68,6 +80,8 @@ class Tokenizer:
             library.no_truncation()
             library.no_padding()
             _apply_config(library, folder / "tokenizer_config.json")
+            if lowercase:
+                _lower(library)
             found = cls(library, max_tokens)
             library.encode(PROBE)  # some faults, such as a missing token for unknown words, show only in use
         except (ModelError, KeyboardInterrupt):
@@ -96,7 +110,7 @@ class Tokenizer:
         room = self.max_tokens - self.special_tokens
         ids: list[I32] = []
         for text in texts:
-            encoding = self._tokenizer.encode(_clean(text), add_special_tokens=False)
+            encoding = self._tokenizer.encode(_clean(text)[0], add_special_tokens=False)
             if len(encoding) > room:
                 encoding.truncate(room)
             ids.append(np.array(self._tokenizer.post_process(encoding).ids, np.int32))
@@ -109,11 +123,17 @@ class Tokenizer:
         white space where there is some, so memory stays bounded; tokens never lie across two pieces.
         """
         found: list[I32] = []
-        cleaned = _clean(text)
+        cleaned, origin = _clean(text)
         for start, stop in _pieces(cleaned):
             offsets = self._tokenizer.encode(cleaned[start:stop], add_special_tokens=False).offsets
             found.append(np.array(offsets, np.int32).reshape(-1, 2) + np.int32(start))
-        return np.concatenate(found)
+        spans = np.concatenate(found)
+        return spans if origin is None else origin[spans]
+
+    def prompt_tokens(self, prompt: str) -> int:
+        """How many tokens at the start of a text are this prompt's, an opening special token included."""
+        ids = self.encode([prompt])[0]
+        return len(ids) - int(len(ids) > 0 and int(ids[-1]) in self._special_ids)
 
     def count(self, text: str) -> int:
         """How many tokens a text has, special tokens left out."""
@@ -145,8 +165,27 @@ def _read(data: bytes) -> tokenizers.Tokenizer:
     return library
 
 
-def _clean(text: str) -> str:
-    return text if text.isascii() else _SURROGATE.sub(_REPLACEMENT, text)
+def _clean(text: str) -> tuple[str, I32 | None]:
+    """The text as it is tokenised: no lone surrogates, Hangul and kana composed.
+
+    File systems hand out these two scripts decomposed, and a vocabulary that was made of composed text knows next to
+    nothing of the pieces. With it, where that changed the text, for every character the place in the text that it
+    came from, and the text's end: (len + 1,) int32.
+    """
+    if text.isascii():
+        return text, None
+    text = _SURROGATE.sub(_REPLACEMENT, text)
+    parts, places, end = [], [], 0
+    for match in _DECOMPOSED.finditer(text):
+        composed = unicodedata.normalize("NFC", match.group())
+        parts += [text[end : match.start()], composed]
+        # A pair that has no composed form stays as long as it was.
+        places += [np.arange(end, match.start()), match.start() + np.arange(len(composed))]
+        end = match.end()
+    if not parts:
+        return text, None
+    places.append(np.arange(end, len(text) + 1))
+    return "".join([*parts, text[end:]]), np.concatenate(places).astype(np.int32)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
@@ -163,6 +202,15 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield start, stop
         start = stop
     yield start, len(text)
+
+
+def _lower(library: tokenizers.Tokenizer) -> None:
+    """Put a lowering normaliser before the file's own, unless that lowers already."""
+    normalizer = library.normalizer
+    described = "" if normalizer is None else normalizer.__getstate__().decode("utf-8")
+    if '"lowercase":true' in described or '"Lowercase"' in described:
+        return
+    library.normalizer = NormalizerSequence([Lowercase(), *([] if normalizer is None else [normalizer])])
 
 
 def _apply_config(library: tokenizers.Tokenizer, file: Path) -> None:

@@ -66,7 +66,7 @@ def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, 
     if known is None and path is not None:
         with suppress(ModelError):  # a broken folder is listed too; `verify` says what is wrong with it
             folder = ModelFolder.open(path)
-            dim, max_tokens = folder.hidden, folder.max_tokens
+            dim, max_tokens = folder.dim, folder.max_tokens
     return {
         "name": name,
         "path": None if path is None else str(path),

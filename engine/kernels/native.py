@@ -41,7 +41,7 @@ class InkOp(Structure):
 class InkRun(Structure):
     _fields_ = [
         ("ops", POINTER(InkOp)),
-        *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest")),
+        *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest", "prompt")),
         *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "buffers", "next", "done", "scratch")),
         ("scratch_bytes", c_int64),
     ]
@@ -158,8 +158,10 @@ class Compiler:
             op.w0, op.limit = self._keep(bias), (bias.shape[1] + 1) // 2
         self._add(op, out)
 
-    def pool(self, x: Value, out: Value, mode: str) -> None:
-        self._add(InkOp(kind=POOL, a=self._use(x), out=self._new(out), k=x.width, mode=POOLING_MODES[mode]), out)
+    def pool(self, x: Value, out: Value, mode: str, skip_prompt: bool) -> None:
+        op = InkOp(kind=POOL, a=self._use(x), out=self._new(out), k=x.width, mode=POOLING_MODES[mode])
+        op.limit = int(skip_prompt)
+        self._add(op, out)
 
     def unit_length(self, x: Value, out: Value) -> None:
         self._add(InkOp(kind=UNIT, a=self._use(x), b=-1, out=self._new(out), k=x.width), out)
@@ -235,6 +237,7 @@ class NativePlan:
             counters = np.zeros(2 * len(self._ops), np.int32)
             run = InkRun(
                 ops=self._ops, op_count=len(self._ops), tokens=batch.tokens, texts=batch.texts, longest=longest,
+                prompt=batch.prompt,
                 ids=batch.ids.ctypes.data, positions=batch.positions.ctypes.data, types=batch.types.ctypes.data,
                 starts=batch.starts.ctypes.data, buffers=addresses.ctypes.data, next=counters.ctypes.data,
                 done=counters.ctypes.data + 4 * len(self._ops), scratch=int(addresses[-1]),

@@ -33,7 +33,8 @@ class DistilBert:
             "hidden_size": "dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads",
             "intermediate_size": "hidden_dim", "hidden_act": "activation",
         }  # fmt: skip
-        return config | {new: config[old] for new, old in names.items() if old in config}
+        renamed = {new: config[old] for new, old in names.items() if old in config}
+        return {"hidden_act": "gelu", "layer_norm_eps": EPS} | config | renamed
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:

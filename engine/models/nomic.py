@@ -21,7 +21,7 @@ from engine.models.parameters import Parameter
 from engine.models.rope import theta
 from engine.plan import Graph, Value
 
-# The published checkpoints keep GPT-2's names for their settings.
+# Published files keep GPT-2's names for their settings; the transformers library writes BERT's. Tensors have one name.
 PUBLISHED = {
     "hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
     "intermediate_size": "n_inner", "max_position_embeddings": "n_positions", "layer_norm_eps": "layer_norm_epsilon",
@@ -46,31 +46,30 @@ class NomicBert:
         if "n_embd" not in config:
             return {"layer_norm_eps": 1e-12, "hidden_act": "silu", "rope_theta": 1000.0} | config
         found = config | {new: config[old] for new, old in PUBLISHED.items() if old in config}
-        found["max_position_embeddings"] = config.get("max_trained_positions") or found["max_position_embeddings"]
         multiple = config.get("pad_vocab_size_multiple", 1)
         found["vocab_size"] = -(-config["vocab_size"] // multiple) * multiple
         return found | {"hidden_act": GATES.get(config.get("activation_function", "swiglu"), "")}
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:
-        """Every parameter of the forward pass; the published layout and the one of the transformers library."""
-        hidden, inner, published = config["hidden_size"], config["intermediate_size"], "n_embd" in config
+        """Every parameter of the forward pass, in the order of use; fc12 is the half that is activated."""
+        hidden, inner = config["hidden_size"], config["intermediate_size"]
         found = [
             p.table("embeddings.word", config["vocab_size"], hidden, "embeddings.word_embeddings"),
-            *p.norm("embeddings.norm", hidden, "emb_ln" if published else "embeddings.LayerNorm"),
+            *p.norm("embeddings.norm", hidden, "emb_ln"),
         ]
         if config.get("type_vocab_size", 0):
             rows = config["type_vocab_size"]
             found.insert(1, p.table("embeddings.type", rows, hidden, "embeddings.token_type_embeddings"))
         for i in range(config["num_hidden_layers"]):
-            name = f"layers.{i}"
-            sources = _published(f"encoder.{name}") if published else _native(name)
-            found += p.linear(f"{name}.qkv", 3 * hidden, hidden, *sources["qkv"], bias=False)
-            found += p.linear(f"{name}.out", hidden, hidden, *sources["out"], bias=False)
-            found += p.norm(f"{name}.attention_norm", hidden, *sources["attention_norm"])
-            found += p.linear(f"{name}.up", 2 * inner, hidden, *sources["up"], bias=False)
-            found += p.linear(f"{name}.down", hidden, inner, *sources["down"], bias=False)
-            found += p.norm(f"{name}.output_norm", hidden, *sources["output_norm"])
+            name, source = f"layers.{i}", f"encoder.layers.{i}"
+            found += p.linear(f"{name}.qkv", 3 * hidden, hidden, f"{source}.attn.Wqkv", bias=False)
+            found += p.linear(f"{name}.out", hidden, hidden, f"{source}.attn.out_proj", bias=False)
+            found += p.norm(f"{name}.attention_norm", hidden, f"{source}.norm1")
+            up = f"{source}.mlp.fc12", f"{source}.mlp.fc11"
+            found += p.linear(f"{name}.up", 2 * inner, hidden, *up, bias=False)
+            found += p.linear(f"{name}.down", hidden, inner, f"{source}.mlp.fc2", bias=False)
+            found += p.norm(f"{name}.output_norm", hidden, f"{source}.norm2")
         return found
 
     @staticmethod
@@ -89,21 +88,3 @@ class NomicBert:
             inner = gate(g, linear(g, x, f"{name}.up"), act)
             x = layer_norm(g, linear(g, inner, f"{name}.down"), f"{name}.output_norm", eps, residual=x)
         return x
-
-
-def _published(layer: str) -> dict[str, tuple[str, ...]]:
-    # fc12 is the half that is activated, fc11 the half that it gates.
-    return {
-        "qkv": (f"{layer}.attn.Wqkv",), "out": (f"{layer}.attn.out_proj",), "attention_norm": (f"{layer}.norm1",),
-        "up": (f"{layer}.mlp.fc12", f"{layer}.mlp.fc11"), "down": (f"{layer}.mlp.fc2",),
-        "output_norm": (f"{layer}.norm2",),
-    }  # fmt: skip
-
-
-def _native(layer: str) -> dict[str, tuple[str, ...]]:
-    return {
-        "qkv": tuple(f"{layer}.self_attn.{part}_proj" for part in "qkv"), "out": (f"{layer}.self_attn.o_proj",),
-        "attention_norm": (f"{layer}.post_attention_layernorm",),
-        "up": (f"{layer}.mlp.gate_proj", f"{layer}.mlp.up_proj"), "down": (f"{layer}.mlp.down_proj",),
-        "output_norm": (f"{layer}.post_mlp_layernorm",),
-    }  # fmt: skip

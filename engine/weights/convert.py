@@ -9,8 +9,9 @@ from typing import Any
 
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel
 from engine.errors import ModelError
-from engine.folder import POOLING_KEYS, ModelFolder
-from engine.models import FAMILIES
+from engine.folder import ModelFolder
+from engine.modules import DENSE_ACTIVATIONS, POOLING_KEYS, Dense
+from engine.prompts import Role
 from engine.tokenizer import Tokenizer
 from engine.weights import packed
 from engine.weights.safetensors import SINGLE_FILE, Weights
@@ -32,14 +33,14 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
     computed or is packed already, or `out` exists.
     """
     folder = ModelFolder.open(source)
-    family = FAMILIES[folder.model_type]
+    family = folder.backbone.family
     Tokenizer.open(folder.transformer, folder.max_tokens, folder.config["vocab_size"])
-    with Weights.open(folder.transformer) as weights:
+    with folder.weights() as weights:
         if packed.is_packed(weights):
             raise ModelError(f"{source} is packed already.")
         known = identify(folder, weights)
-        tensors = packed.pack(family.parameters(folder.config), weights, family.prefixes, progress)
-        digest = weights.fingerprint
+        tensors = packed.pack(folder.parameters(), weights, family.prefixes, progress)
+        digest = weights.sha256
     prompts = folder.prompts
     if known is not None and not any(prompts.values()):  # recognised by its hash, whatever the folder is called
         prompts = {"query": known.query_prefix, "document": known.document_prefix}
@@ -66,29 +67,49 @@ def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
     Raises ModelError where the name is a known model's but the weights are not.
     """
     catalog = Catalog.load()
-    by_hash, by_name = catalog.find_sha256(weights.fingerprint), catalog.find(folder.name)
+    by_hash, by_name = catalog.find_sha256(weights.sha256), catalog.find(folder.name)
     if by_hash is not None:
         return by_hash
     if by_name is not None and by_name.sha256 is not None:
         raise ModelError(
-            f"{weights.paths[0]} is not {by_name.name} as published: its SHA-256 is {weights.fingerprint}, "
+            f"{weights.paths[0]} is not {by_name.name} as published: its SHA-256 is {weights.sha256}, "
             f"not {by_name.sha256}. The file is damaged, or a model of its own that needs a name of its own."
         )
     return by_name
 
 
-def _write_settings(staging: Path, folder: ModelFolder, prompts: dict[str, str]) -> None:
+def _write_settings(staging: Path, folder: ModelFolder, prompts: dict[Role, str]) -> None:
     """What ModelFolder found out, written so that it is found out again whatever the folder is called."""
     module = "sentence_transformers.models"
-    parts = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * folder.normalize
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    for i, part in enumerate(folder.head):
+        parts.append((f"{i + 2}_{type(part).__name__}", type(part).__name__))
+        if isinstance(part, Dense):
+            _write_json(staging / parts[-1][0] / "config.json", _dense_settings(part))
     _write_json(
         staging / "modules.json",
         [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{kind}"} for i, (path, kind) in enumerate(parts)],
     )
     modes = {key: mode == folder.pooling for key, mode in POOLING_KEYS.items()}
-    _write_json(staging / "1_Pooling" / "config.json", {"word_embedding_dimension": folder.hidden, **modes})
-    _write_json(staging / "sentence_bert_config.json", {"max_seq_length": folder.max_tokens, "do_lower_case": False})
-    _write_json(staging / "config_sentence_transformers.json", {"prompts": prompts})
+    pooling = {"word_embedding_dimension": folder.hidden, **modes}
+    if not folder.include_prompt:
+        pooling["include_prompt"] = False
+    _write_json(staging / "1_Pooling" / "config.json", pooling)
+    lowercase = {"max_seq_length": folder.max_tokens, "do_lower_case": folder.backbone.lowercase}
+    _write_json(staging / "sentence_bert_config.json", lowercase)
+    settings: dict[str, Any] = {"prompts": prompts}
+    if folder.default_prompt:
+        settings = {"prompts": {**prompts, "default": folder.default_prompt}, "default_prompt_name": "default"}
+    _write_json(staging / "config_sentence_transformers.json", settings)
+
+
+def _dense_settings(dense: Dense) -> dict[str, Any]:
+    """config.json of a Dense module; its weights lie among the others, packed."""
+    names = {name: published for published, name in DENSE_ACTIVATIONS.items()}
+    return {
+        "in_features": dense.inputs, "out_features": dense.outputs, "bias": dense.bias,
+        "activation_function": names[dense.activation],
+    }  # fmt: skip
 
 
 def _write_json(file: Path, value: Any) -> None:
@@ -104,13 +125,13 @@ def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | Non
         shutil.copyfile(LICENCE_TEXTS[known.licence], staging / "LICENSE")
 
 
-def _card(folder: ModelFolder, known: CatalogModel | None, prompts: dict[str, str], digest: str) -> str:
+def _card(folder: ModelFolder, known: CatalogModel | None, prompts: dict[Role, str], digest: str) -> str:
     """The facts of the model and of what was done to it, in Markdown."""
     name = known.name if known else folder.name
     facts = [
         ("Weights read", f"`{SINGLE_FILE}`, SHA-256 `{digest}`"),
         ("Family", f"{folder.model_type}, {folder.config['num_hidden_layers']} layers of width {folder.hidden}"),
-        ("Vector", f"{folder.hidden} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize),
+        ("Vector", f"{folder.dim} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize),
         ("Longest input", f"{folder.max_tokens} tokens, special tokens included"),
         *((f"Prefix of a {role}", f"`{text}`") for role, text in prompts.items() if text),
     ]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.backbone import TRANSFORMER_CONFIGS
 from engine.catalog import Catalog, local_models
 from engine.errors import ModelError
-from engine.folder import TRANSFORMER_CONFIGS, ModelFolder
-from engine.models import FAMILIES
+from engine.folder import ModelFolder
 from engine.tokenizer import Tokenizer
 from engine.weights import packed
 from engine.weights.convert import LICENCE_FILES, identify
@@ -40,11 +40,11 @@ def verify(path: Path) -> Verdict:
     Raises ModelError naming what is broken; a hash that the catalog does not know is no fault.
     """
     folder = ModelFolder.open(path)
-    family = FAMILIES[folder.model_type]
+    family = folder.backbone.family
     Tokenizer.open(folder.transformer, folder.max_tokens, folder.config["vocab_size"])
-    with Weights.open(folder.transformer) as weights:
+    with folder.weights() as weights:
         is_packed = packed.is_packed(weights)
-        parameters = family.parameters(folder.config)
+        parameters = folder.parameters()
         if is_packed:
             packed.load(parameters, weights, "int8", family.prefixes)
             genuine = _is_genuine_packed(weights)
@@ -54,7 +54,7 @@ def verify(path: Path) -> Verdict:
                     raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds numbers that are not finite.")
             packed.load(parameters, weights, "fp32", family.prefixes)
             known = identify(folder, weights)
-            genuine = known is not None and known.sha256 == weights.fingerprint
+            genuine = known is not None and known.sha256 == weights.sha256
         size = sum(file.stat().st_size for file in weights.paths)
         return Verdict(folder.name, path, is_packed, genuine, weights.fingerprint, size)
 
@@ -80,7 +80,7 @@ def import_model(source: Path, models_dir: Path, progress: packed.Progress | Non
     """
     verify(source)
     folder = ModelFolder.open(source)
-    with Weights.open(folder.transformer) as weights:
+    with folder.weights() as weights:
         known = None if packed.is_packed(weights) else identify(folder, weights)
         files = [*_present(folder), *weights.paths]
     name = known.name if known else folder.name

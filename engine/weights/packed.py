@@ -131,11 +131,12 @@ def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str
 
 def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
     """One parameter from its published tensors, concatenated along axis 0, as float32 of the parameter's shape."""
-    parts = [weights.f32(_published_name(prefix + source, weights)) for source in parameter.sources]
+    names = [_published_name(source if "/" in source else prefix + source, weights) for source in parameter.sources]
+    parts = [weights.f32(name) for name in names]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if values.shape != parameter.shape:
         raise ModelError(
-            f"{weights.paths[0]}: tensor {prefix + parameter.sources[0]!r} has shape {list(parts[0].shape)}, "
+            f"{weights.paths[0]}: tensor {names[0]!r} has shape {list(parts[0].shape)}, "
             f"but config.json calls for {list(parameter.shape)}"
             + (f" of {len(parts)} such tensors together." if len(parts) > 1 else ".")
         )

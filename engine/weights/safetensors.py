@@ -14,7 +14,7 @@ import math
 import mmap
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -56,13 +56,19 @@ class Weights:
     """
 
     def __init__(
-        self, paths: tuple[Path, ...], tensors: dict[str, _Tensor], maps: list[mmap.mmap], metadata: dict[str, str]
+        self,
+        paths: tuple[Path, ...],
+        tensors: dict[str, _Tensor],
+        maps: list[mmap.mmap],
+        metadata: dict[str, str],
+        own: int | None = None,
     ):
         self.paths = paths
         self.metadata = metadata
         self._tensors = tensors
         self._maps = maps
-        self._fingerprint: str | None = None
+        self._own = len(paths) if own is None else own  # the first so many files are not those of modules
+        self._digests: list[str] = []
 
     @classmethod
     def open(cls, folder: Path) -> Weights:
@@ -101,6 +107,20 @@ class Weights:
                     raise ModelError(f"{path}: tensor {name!r} is also in {files[tensors[name].file].name}.")
                 tensors[name] = tensor
         return cls(files, tensors, maps, metadata)
+
+    def beside(self, folders: Mapping[str, Path]) -> Weights:
+        """These tensors, and those of each folder's model.safetensors under `name/tensor`.
+
+        folders: name -> folder. `sha256` stays that of these files alone.
+        """
+        found = self
+        for name, folder in folders.items():
+            other = Weights.open(folder)
+            shift = len(found._maps)
+            tensors = {f"{name}/{n}": replace(t, file=t.file + shift) for n, t in other._tensors.items()}
+            paths, maps = (*found.paths, *other.paths), [*found._maps, *other._maps]
+            found = Weights(paths, {**found._tensors, **tensors}, maps, self.metadata, self._own)
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -153,12 +173,18 @@ class Weights:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 in hex of the file's bytes, header included; with several shards, of their digests in order."""
-        if self._fingerprint is None:
-            digests = [hashlib.sha256(mapping).hexdigest() for mapping in self._maps]
-            whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-            self._fingerprint = whole
-        return self._fingerprint
+        """SHA-256 in hex of the file's bytes, header included; with several files, of their digests in order."""
+        return self._digest(len(self.paths))
+
+    @property
+    def sha256(self) -> str:
+        """The same without the files of modules: what identifies a published model.safetensors."""
+        return self._digest(self._own)
+
+    def _digest(self, files: int) -> str:
+        self._digests = self._digests or [hashlib.sha256(mapping).hexdigest() for mapping in self._maps]
+        digests = self._digests[:files]
+        return digests[0] if files == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
     def close(self) -> None:
         """Let go of the files; each is unmapped when the last array read from it is gone."""

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from engine.errors import ModelError
-from engine.folder import POOLING_KEYS, ModelFolder, folder_name
+from engine.folder import ModelFolder, folder_name
+from engine.modules import POOLING_KEYS, Dense, Normalize
+from engine.tokenizer import Tokenizer
 
 TINY = Path(__file__).parent.parent / "goldens" / "tiny_bert"
 ODD = TINY.parent / "odd_bert"
@@ -127,6 +129,21 @@ def text(name: str, content: str) -> Callable[[Path], None]:
     return lambda folder: (folder / name).write_text(content) and None
 
 
+DENSE = (f"{ST}.Dense", "2_Dense")
+
+
+def dense(**values: Any) -> Callable[[Path], None]:
+    """A Dense module behind the pooling, with some of its settings changed."""
+    published = {"in_features": 64, "out_features": 8, "bias": False, **values}
+
+    def add(folder: Path) -> None:
+        modules_become(TRANSFORMER, POOLING, DENSE)(folder)
+        (folder / "2_Dense").mkdir()
+        (folder / "2_Dense" / "config.json").write_text(json.dumps(published))
+
+    return add
+
+
 REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "no config": (lambda f: (f / "config.json").unlink(), ("config.json", "missing")),
     "a config that is no JSON": (text("config.json", "{"), ("config.json", "not valid JSON")),
@@ -154,9 +171,34 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         modules_become(TRANSFORMER, ("custom_st.Pooling", "1_Pooling")),
         ("modules.json", "'custom_st.Pooling'", "never run"),
     ),
-    "a dense module": (
-        modules_become(TRANSFORMER, POOLING, (f"{ST}.Dense", "2_Dense")),
-        ("modules.json", "Transformer+Pooling+Dense"),
+    "a module that is not computed": (
+        modules_become(TRANSFORMER, POOLING, (f"{ST}.CNN", "2_CNN")),
+        ("modules.json", "Transformer+Pooling+CNN"),
+    ),
+    "pooling behind normalising": (
+        modules_become(TRANSFORMER, (f"{ST}.Normalize", "1_Normalize"), POOLING),
+        ("modules.json", "Transformer+Normalize+Pooling"),
+    ),
+    "a dense module without its settings": (modules_become(TRANSFORMER, POOLING, DENSE), ("2_Dense", "missing")),
+    "a dense module of another width": (dense(in_features=32), ("2_Dense", "'in_features'", "32", "64")),
+    "a dense module of no width": (dense(out_features=0), ("2_Dense", "'out_features'")),
+    "a dense module with an activation of its own": (
+        dense(activation_function="os.system"),
+        ("2_Dense", "'activation_function'", "'os.system'", "Tanh"),
+    ),
+    "a dense module with a bias in words": (dense(bias="no"), ("2_Dense", "'bias'")),
+    "a dense module with a residual": (dense(use_residual=True), ("2_Dense", "'use_residual'")),
+    "a dense module on tokens": (
+        dense(module_input_name="token_embeddings"),
+        ("2_Dense", "'module_input_name'", "'token_embeddings'"),
+    ),
+    "a default prompt that there is not": (
+        lambda f: change(f / "config_sentence_transformers.json", default_prompt_name="sts"),
+        ("config_sentence_transformers.json", "'default_prompt_name'", "'sts'"),
+    ),
+    "lowering in words": (
+        lambda f: change(f / "sentence_bert_config.json", do_lower_case="yes"),
+        ("sentence_bert_config.json", "'do_lower_case'"),
     ),
     "no pooling module": (modules_become(TRANSFORMER), ("modules.json", "lists the modules Transformer;")),
     "a module path that leads out": (
@@ -169,7 +211,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "no pooling at all": (pooling(pooling_mode_mean_tokens=False), ("1_Pooling", "exactly one")),
     "a pooling nobody knows": (pooling(pooling_mode_middle=True), ("1_Pooling", "'pooling_mode_middle'")),
     "another width after pooling": (pooling(word_embedding_dimension=32), ("1_Pooling", "32", "64")),
-    "pooling without the prefix": (pooling(include_prompt=False), ("1_Pooling", "'include_prompt'")),
+    "a prefix that is pooled in words": (pooling(include_prompt="no"), ("1_Pooling", "'include_prompt'")),
     "a limit in words": (
         lambda f: change(f / "sentence_bert_config.json", max_seq_length="many"),
         ("sentence_bert_config.json", "'max_seq_length'"),
@@ -200,18 +242,35 @@ def test_what_is_not_computed_is_refused_by_file_and_key(folder: Path, what: str
 def test_each_way_of_pooling_is_read_or_refused(folder: Path, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mode = POOLING_KEYS[key]
     pooling(**{"pooling_mode_mean_tokens": False, key: True})(folder)
-    monkeypatch.setattr("engine.folder.POOLING_MODES", {mode: None})
+    monkeypatch.setattr("engine.modules.POOLING_MODES", {mode: None})
     assert ModelFolder.open(folder).pooling == mode
-    monkeypatch.setattr("engine.folder.POOLING_MODES", {"other": None})
+    monkeypatch.setattr("engine.modules.POOLING_MODES", {"other": None})
     with pytest.raises(ModelError, match=f"1_Pooling.*{key}.*'other'"):
         ModelFolder.open(folder)
 
 
-def test_lowering_by_the_module_is_refused_only_where_it_would_matter(folder: Path) -> None:
-    change(folder / "sentence_bert_config.json", do_lower_case=True)
-    ModelFolder.open(folder)  # the tokenizer lowers too
-    content = json.loads((folder / "tokenizer.json").read_text())
-    content["normalizer"]["lowercase"] = False
-    (folder / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(ModelError, match="'do_lower_case'"):
+def test_modules_behind_the_pooling_are_read_in_order(folder: Path) -> None:
+    dense(activation_function="torch.nn.modules.linear.Identity")(folder)
+    modules_become(TRANSFORMER, POOLING, (f"{ST}.Normalize", "2_Normalize"), DENSE, DENSE)(folder)
+    change(folder / "2_Dense" / "config.json", in_features=8, out_features=8)
+    with pytest.raises(ModelError, match="'in_features' is 8, but 64 numbers"):
         ModelFolder.open(folder)
+    change(folder / "2_Dense" / "config.json", in_features=64, out_features=64)
+    found = ModelFolder.open(folder)
+    one = Dense("2_Dense", 64, 64, False, None)
+    assert found.head == (Normalize(), one, one) and found.dim == 64 and not found.normalize
+    (folder / "2_Dense" / "pytorch_model.bin").write_bytes(b"\x80")
+    with pytest.raises(ModelError, match=r"2_Dense/pytorch_model\.bin is a Python pickle"):
+        found.weights()
+
+
+def test_lowering_by_the_module_comes_before_the_tokenizer(folder: Path) -> None:
+    content = json.loads((folder / "tokenizer.json").read_text())
+    content["normalizer"] = {"type": "NFD"}
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    for lower in (False, True):
+        change(folder / "sentence_bert_config.json", do_lower_case=lower)
+        backbone = ModelFolder.open(folder).backbone
+        tokenizer = Tokenizer.open(folder, 48, lowercase=backbone.lowercase)
+        small, large = tokenizer.encode(["the boiler", "THE BOILER"])
+        assert (small.tolist() == large.tolist()) == lower

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import threading
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +15,13 @@ from hypothesis import strategies as st
 from engine import tokenizer as tokenizer_module
 from engine.catalog import BUNDLED_MODELS
 from engine.errors import ModelError
+from engine.folder import ModelFolder
 from engine.tokenizer import Tokenizer
+from tests.goldens.reading import checkpoints, reference
 from tests.goldens.texts import AWKWARD, CODE
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 MINILM = BUNDLED_MODELS / "all-MiniLM-L6-v2"
-SETS = {"minilm": (MINILM, GOLDENS / "minilm.npz", 256)} | {
-    name: (GOLDENS / name, GOLDENS / name / "reference.npz", limit)
-    for name, limit in (("tiny_bert", 48), ("odd_bert", 40))
-}
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +29,17 @@ def minilm() -> Tokenizer:
     return Tokenizer.open(MINILM, 256, 30522)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", ["minilm", *checkpoints()])
 def test_ids_equal_the_references(name: str) -> None:
-    folder, file, limit = SETS[name]
-    reference = np.load(file)
-    names, starts = reference["names"], reference["starts"]
-    assert len(names) >= (28 if name == "minilm" else 9)
-    found = Tokenizer.open(folder, limit).encode([AWKWARD[text] for text in names])
+    folder = ModelFolder.open(MINILM if name == "minilm" else GOLDENS / name)
+    wanted = reference(name)
+    names, starts = wanted["names"], wanted["starts"]
+    texts = [AWKWARD[text] for text in names]
+    prefixed = [folder.default_prompt + text for text in texts]
+    found = Tokenizer.open(folder.transformer, folder.max_tokens).encode(prefixed)
     for i, text in enumerate(names):
         assert found[i].dtype == np.int32
-        np.testing.assert_array_equal(found[i], reference["ids"][starts[i] : starts[i + 1]], err_msg=text)
+        np.testing.assert_array_equal(found[i], wanted["ids"][starts[i] : starts[i + 1]], err_msg=text)
 
 
 def test_limits_baked_into_the_file_are_lifted(minilm: Tokenizer) -> None:
@@ -145,3 +145,15 @@ def test_a_tokenizer_that_does_not_fit_is_refused(
         (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(ModelError, match=re.escape(words)):
         Tokenizer.open(tmp_path, limit, rows)
+
+
+@pytest.mark.parametrize("name", ["minilm", *checkpoints()])
+@pytest.mark.parametrize("text", ["서울의 겨울은 춥지만", "ガラスのコップでパン", "か\u3099 ᄀ x 가", "각각 ㅏ"])
+def test_decomposed_hangul_and_kana_are_the_composed_text(name: str, text: str) -> None:
+    folder = MINILM if name == "minilm" else GOLDENS / name
+    tokenizer = Tokenizer.open(folder, 128)
+    composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
+    one, other = tokenizer.encode([composed, decomposed])
+    np.testing.assert_array_equal(one, other)
+    for near, far in zip(tokenizer.spans(composed), tokenizer.spans(decomposed), strict=True):
+        assert unicodedata.normalize("NFD", composed[near[0] : near[1]]) == decomposed[far[0] : far[1]]

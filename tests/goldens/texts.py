@@ -31,6 +31,7 @@ AWKWARD: dict[str, str] = {
     "japanese": "東京タワーは一九五八年に完成した電波塔です。カタカナとひらがなも混ざります。",
     "korean": "서울의 겨울은 춥지만 하늘은 맑다.",
     "korean decomposed": unicodedata.normalize("NFD", "서울의 겨울은 춥지만 하늘은 맑다."),
+    "kana decomposed": unicodedata.normalize("NFD", "ガラスのコップでビールを飲みました。"),
     "thai": "ฉันชอบอ่านหนังสือที่ห้องสมุดในวันอาทิตย์",
     "arabic": "السَّلامُ عليكم، كيف حالُكَ اليوم؟",
     "persian with zwnj": "من کتاب\u200cهای زیادی می\u200cخوانم و نمی\u200cتوانم توقف کنم.",
@@ -62,6 +63,9 @@ AWKWARD: dict[str, str] = {
     "longer": PANGRAM * 14,
     "special tokens written out": "[CLS] the [MASK] sat on the [SEP] mat [PAD] [UNK]",
 }
+
+# What macOS makes of these scripts; the engine reads it as the composed text, whatever the model's tokenizer does.
+COMPOSED_BY_US = ("korean decomposed", "kana decomposed")
 
 SENTENCES = (
     "The boiler was serviced in March and the pressure valve replaced.",

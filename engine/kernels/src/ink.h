@@ -39,7 +39,7 @@ typedef struct {
     int32_t heads, kv_heads, head_dim;
     int32_t window; /* attention: keys at most this far from the query; -1: all */
     int32_t texts;  /* 1: rows are the batch's texts, 0: its tokens */
-    int32_t limit;  /* attention with bias: longest text that the bias covers */
+    int32_t limit;  /* attention with bias: longest text that the bias covers; pool: 1 leaves the prompt's rows out */
     float f0;       /* epsilon, or a factor */
     const void *w0, *w1, *w2, *w3, *w4, *w5;
 } ink_op;
@@ -50,6 +50,7 @@ typedef struct {
     int32_t op_count;
     int32_t tokens, texts;
     int32_t longest; /* tokens of the longest text */
+    int32_t prompt;  /* tokens at the start of every text that are its prompt */
     const int32_t *ids, *positions, *types;
     const int64_t *starts;
     void *const *buffers;

@@ -146,19 +146,23 @@ static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32
     }
 }
 
-/* One row a text, sums in token order: see the enumeration in ink.h. */
+/* One row a text, sums in token order: see the enumeration in ink.h. A text without rows pools to zeros. */
 static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
-    int64_t ld = stride_of(op->k), start = run->starts[text], count = run->starts[text + 1] - start;
+    int64_t ld = stride_of(op->k), skip = op->limit ? run->prompt : 0, start = run->starts[text] + skip;
+    int64_t count = run->starts[text + 1] - start;
     const float *x = buffer(run, op->a) + start * ld;
     float *out = buffer(run, op->out) + text * ld;
+    memset(out, 0, (size_t)op->k * sizeof(float));
+    if (count <= 0) return;
     if (op->mode == INK_LAST) x += (count - 1) * ld;
-    memcpy(out, x, (size_t)op->k * sizeof(float));
-    if (op->mode == INK_FIRST || op->mode == INK_LAST) return;
+    int single = op->mode == INK_FIRST || op->mode == INK_LAST;
+    if (single || op->mode == INK_MAX) memcpy(out, x, (size_t)op->k * sizeof(float));
+    if (single) return;
     float divisor = op->mode == INK_MEAN_SQRT ? ink_sqrt((float)count) : (float)count;
-    if (op->mode == INK_WEIGHTED) divisor = (float)count * (float)(count + 1) * 0.5f;
-    for (int64_t t = 1; t < count; t++) {
+    if (op->mode == INK_WEIGHTED) divisor = (float)((count + skip) * (count + skip + 1) / 2 - skip * (skip + 1) / 2);
+    for (int64_t t = 0; t < count; t++) {
         const float *row = x + t * ld;
-        vf weight = vf_set1(op->mode == INK_WEIGHTED ? (float)(t + 1) : 1.0f);
+        vf weight = vf_set1(op->mode == INK_WEIGHTED ? (float)(t + skip + 1) : 1.0f);
         for (int32_t j = 0; j < op->k; j += VW) {
             int rest = op->k - j < VW ? op->k - j : 0;
             vf old = rest ? vf_load_n(out + j, rest) : vf_load(out + j);

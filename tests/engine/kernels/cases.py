@@ -217,9 +217,9 @@ def modern_model(
     x = rms_norm(g, mixed, "second", 1e-6, residual=x, offset=1.0, norm_first=True)
     x = add(g, x, linear(g, gate(g, linear(g, x, "up"), "silu"), "down"))
     tokens = layer_norm(g, x, "last", 1e-5)
-    pooled = unit_length(g, linear(g, pool(g, tokens, pooling), "head", activation="tanh"))
+    pooled = unit_length(g, linear(g, pool(g, tokens, pooling, skip_prompt=True), "head", activation="tanh"))
     ids = [random.integers(0, 50, length).astype(np.int32) for length in lengths]
-    return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids))
+    return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids, prompt=1))
 
 
 def plan_case(model: SmallModel, name: str, bound: float) -> Case:
@@ -240,7 +240,7 @@ def plan_case(model: SmallModel, name: str, bound: float) -> Case:
     places = tuple(compiler.places[value.index] for value in (model.plan.pooled, model.plan.tokens))
     raw = np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8)
     inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, *compiler.kept]
-    ints = (*places, int(np.diff(batch.starts).max()), 1 << 20)
+    ints = (*places, batch.prompt, 1 << 20)
     return Case("plan", name, ints, inputs, [padded_columns(pooled), padded_columns(tokens)], bound)
 
 

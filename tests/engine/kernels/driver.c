@@ -81,8 +81,16 @@ static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t in
     }
     int32_t *counters = calloc((size_t)(2 * ops), sizeof(int32_t));
     ink_pool *pool = ink_pool_new(2);
-    ink_run run = {op, ops, (int32_t)(in[1].bytes / 4), (int32_t)(in[4].bytes / 8) - 1, ints[2], in[1].data, in[2].data,
-                   in[3].data, in[4].data, place, counters, counters + ops, take(2 * (int64_t)ints[3]), ints[3]};
+    int32_t texts = (int32_t)(in[4].bytes / 8) - 1, longest = 0;
+    const int64_t *starts = in[4].data;
+    for (int32_t i = 0; i < texts; i++)
+        if (starts[i + 1] - starts[i] > longest) longest = (int32_t)(starts[i + 1] - starts[i]);
+    ink_run run = {
+        .ops = op, .op_count = ops, .tokens = (int32_t)(in[1].bytes / 4), .texts = texts, .longest = longest,
+        .prompt = ints[2], .ids = in[1].data, .positions = in[2].data, .types = in[3].data, .starts = starts,
+        .buffers = place, .next = counters, .done = counters + ops, .scratch = take(2 * (int64_t)ints[3]),
+        .scratch_bytes = ints[3],
+    };
     ink_run_plan(isa, pool, &run);
     ink_pool_free(pool);
     out[0] = place[ints[0]];

@@ -82,7 +82,7 @@ def check_plan(model: SmallModel, isa: str, bound: float) -> None:
         more, _ = NativePlan(model.plan, model.weights, found, workers).run(model.batch, want_tokens=False)
         assert np.array_equal(more, got_pooled)
     for i, (start, end) in enumerate(zip(model.batch.starts[:-1], model.batch.starts[1:], strict=True)):
-        alone = model.batch.of([model.batch.ids[start:end]])
+        alone = model.batch.of([model.batch.ids[start:end]], prompt=model.batch.prompt)
         assert np.array_equal(plan.run(alone, want_tokens=False)[0][0], got_pooled[i])
 
 

@@ -12,7 +12,6 @@ import safetensors.numpy
 from engine.catalog import BUNDLED_MODELS, Catalog
 from engine.errors import ModelError
 from engine.folder import ModelFolder
-from engine.models import FAMILIES
 from engine.weights import packed
 from engine.weights.convert import convert
 from engine.weights.importing import import_model, verify
@@ -27,8 +26,7 @@ BUNDLED = BUNDLED_MODELS / "all-MiniLM-L6-v2"
 
 def load(path: Path, precision: packed.StoredPrecision) -> dict[str, Loaded]:
     folder = ModelFolder.open(path)
-    family = FAMILIES[folder.model_type]
-    return packed.load(family.parameters(folder.config), Weights.open(path), precision, family.prefixes)
+    return packed.load(folder.parameters(), folder.weights(), precision, folder.backbone.family.prefixes)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

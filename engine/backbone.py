@@ -1,0 +1,133 @@
+"""The Transformer module of a model folder: which family, its config under one set of names, and how long a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+from engine.layers.activation import ACTIVATIONS
+from engine.models import FAMILIES
+from engine.models.family import Family
+from engine.published import either, read_json
+
+# The Transformer module's own file has had a name for each family.
+TRANSFORMER_CONFIGS = (
+    "sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json",
+    "sentence_camembert_config.json", "sentence_albert_config.json", "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json",
+)  # fmt: skip
+
+MAX_HEAD_WIDTH = 512  # what the kernels hold of one head
+MAX_LAYERS = 1000
+
+# Sizes in config.json that every family counts on.
+SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """path: where config.json, the tokenizer and the weights lie. config: canonical (engine.models.family).
+
+    max_tokens: longest input in tokens, special tokens included. lowercase: whether the text is lowered first.
+    """
+
+    path: Path
+    model_type: str
+    config: dict[str, Any]
+    max_tokens: int
+    lowercase: bool
+
+    @property
+    def family(self) -> Family:
+        return FAMILIES[self.model_type]
+
+    @classmethod
+    def open(cls, path: Path) -> Backbone:
+        """Read and check the folder; ModelError names the file and the key of whatever cannot be computed."""
+        model_type, config = _family_config(path / "config.json")
+        settings = next((path / name for name in TRANSFORMER_CONFIGS if (path / name).is_file()), None)
+        own = {} if settings is None else read_json(settings)
+        config["max_tokens"] = _max_tokens(path, config, settings, own)
+        lowercase = own.get("do_lower_case", False)
+        if not isinstance(lowercase, bool):
+            raise ModelError(f"{settings}: key 'do_lower_case' is {lowercase!r}, neither true nor false.")
+        return cls(path, model_type, config, config["max_tokens"], lowercase)
+
+
+def _family_config(file: Path) -> tuple[str, dict[str, Any]]:
+    """The family's name and its canonical config, checked."""
+    published = read_json(file)
+    model_type = published.get("model_type")
+    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    if family is None or not isinstance(model_type, str):
+        raise ModelError(
+            f"{file}: key 'model_type' is {model_type!r}; this program computes {', '.join(sorted(FAMILIES))}."
+        )
+    if "quantization_config" in published:
+        raise ModelError(
+            f"{file}: key 'quantization_config' asks for a foreign quantised format, which is not read here."
+        )
+    for key, allowed in family.unsupported.items():
+        if key in published and published[key] not in allowed:
+            raise ModelError(
+                f"{file}: key {key!r} is {published[key]!r}; this program computes {either(allowed)} only."
+            )
+    try:
+        config = family.canonical(published)
+    except KeyError as error:
+        raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise ModelError(f"{file} has a size that is not a positive whole number ({error}).") from error
+    _check_sizes(file, config)
+    try:
+        family.parameters(config)
+    except KeyError as error:
+        raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
+    return model_type, config
+
+
+def _check_sizes(file: Path, config: Mapping[str, Any]) -> None:
+    """Refuse sizes that no forward pass can have, and activations that are not computed."""
+    for key in SIZES:
+        if type(config.get(key)) is not int or config[key] <= 0:
+            raise ModelError(f"{file}: key {key!r} is {config.get(key)!r}, not a positive whole number.")
+    if config["num_hidden_layers"] > MAX_LAYERS:
+        raise ModelError(f"{file}: key 'num_hidden_layers' is {config['num_hidden_layers']}; no model has so many.")
+    if not config.get("head_dim") and config["hidden_size"] % config["num_attention_heads"]:
+        raise ModelError(
+            f"{file}: key 'hidden_size' ({config['hidden_size']}) is no multiple of "
+            f"'num_attention_heads' ({config['num_attention_heads']})."
+        )
+    epsilon = config.get("layer_norm_eps")
+    if not isinstance(epsilon, float) or not 0 < epsilon < 1:
+        raise ModelError(f"{file}: key 'layer_norm_eps' is {epsilon!r}, not a small positive number.")
+    activation = config.get("hidden_act")
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise ModelError(f"{file}: key 'hidden_act' is {activation!r}; this program computes {either(ACTIVATIONS)}.")
+    heads, shared = config["num_attention_heads"], config.get("num_key_value_heads") or config["num_attention_heads"]
+    if type(shared) is not int or shared <= 0 or heads % shared:
+        raise ModelError(f"{file}: key 'num_key_value_heads' is {shared!r}, which does not divide {heads} heads.")
+    width = config.get("head_dim") or config["hidden_size"] // heads
+    if type(width) is not int or not 0 < width <= MAX_HEAD_WIDTH:
+        raise ModelError(f"{file}: key 'head_dim' is {width!r}, not a width from 1 to {MAX_HEAD_WIDTH}.")
+
+
+def _max_tokens(path: Path, config: Mapping[str, Any], settings: Path | None, own: Mapping[str, Any]) -> int:
+    """The model's own max_seq_length, else its tokenizer's model_max_length, never more than it has positions."""
+    positions, offset = config.get("max_position_embeddings"), config.get("position_offset", 0)
+    if type(positions) is not int or positions <= offset:
+        raise ModelError(f"{path / 'config.json'}: key 'max_position_embeddings' is {positions!r}, not a size.")
+    room = positions - int(offset)
+    file, key, limit = settings, "max_seq_length", own.get("max_seq_length")
+    if limit is None and (path / "tokenizer_config.json").is_file():
+        file, key = path / "tokenizer_config.json", "model_max_length"
+        limit = read_json(file).get(key)
+    if limit is None:
+        return room
+    # Some tokenizers publish 1e30 for "no limit", as a number with an exponent.
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 3:
+        raise ModelError(f"{file}: key {key!r} is {limit!r}, not a number of tokens.")
+    return int(min(limit, room))
