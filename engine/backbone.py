@@ -12,6 +12,7 @@ from engine.layers.activation import ACTIVATIONS
 from engine.models import FAMILIES
 from engine.models.family import Family
 from engine.published import either, read_json
+from engine.tokenizer import Tokenizer
 
 # The Transformer module's own file has had a name for each family.
 TRANSFORMER_CONFIGS = (
@@ -43,6 +44,11 @@ class Backbone:
     @property
     def family(self) -> Family:
         return FAMILIES[self.model_type]
+
+    def tokenizer(self) -> Tokenizer:
+        """The folder's tokenizer, checked to fit the word table."""
+        rows = self.config["vocab_size"]
+        return Tokenizer.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
 
     @classmethod
     def open(cls, path: Path) -> Backbone:

@@ -22,7 +22,6 @@ from engine.folder import ModelFolder
 from engine.modules import Dense
 from engine.plan import run_reference
 from engine.prompts import Role
-from engine.tokenizer import Tokenizer
 from engine.weights.loaded import Loaded
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
@@ -56,9 +55,7 @@ class Encoder:
         self._folder, self._weights = folder, weights
         offset = folder.config.get("position_offset")
         self._padding_id = None if offset is None else offset - 1
-        table_rows = folder.config["vocab_size"]
-        lowercase = folder.backbone.lowercase
-        self._tokenizer = Tokenizer.open(folder.transformer, folder.max_tokens, table_rows, lowercase=lowercase)
+        self._tokenizer = folder.tokenizer()
         self.special_tokens = self._tokenizer.special_tokens
         self._loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
         self._plan = folder.plan()
@@ -96,7 +93,7 @@ class Encoder:
         # Only where they are: a model without them keeps its fingerprint, and so its index.
         parts += [folder.head] * any(isinstance(module, Dense) for module in folder.head)
         parts += ["without prompt"] * (not folder.include_prompt)
-        tokenizer = hashlib.sha256((folder.transformer / "tokenizer.json").read_bytes()).hexdigest()
+        tokenizer = hashlib.sha256(self._tokenizer.published()).hexdigest()
         return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]
 
     @property

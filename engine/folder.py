@@ -19,6 +19,7 @@ from engine.models.parameters import Parameter
 from engine.modules import Dense, Normalize, Pooling, check_sequence, read_head, read_listing, read_pooling
 from engine.plan import Graph, Plan
 from engine.prompts import Role, read_prompts
+from engine.tokenizer import Tokenizer
 from engine.weights.packed import is_packed
 from engine.weights.safetensors import Weights
 
@@ -112,6 +113,10 @@ class ModelFolder:
             if isinstance(module, Dense):
                 found += module.parameters(f"head.{i}")
         return found
+
+    def tokenizer(self) -> Tokenizer:
+        """The folder's tokenizer, checked to fit the word table."""
+        return self.backbone.tokenizer()
 
     def weights(self) -> Weights:
         """Map the weights: the Transformer module's, and beside them those of every Dense module."""

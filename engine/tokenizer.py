@@ -1,4 +1,4 @@
-"""Text to token ids, by the model's own tokenizer.json.
+"""Text to token ids, by the model's own tokenizer.json or what its older vocabulary files make.
 
 Every text is tokenised by a call of its own on the caller's thread: the library's batch call starts as many threads as
 there are cores, whatever cap the caller was given, and tokenising is some 2 % of the work of embedding.
@@ -21,6 +21,7 @@ from tokenizers.normalizers import BertNormalizer, Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
 
 from engine.errors import ModelError
+from engine.vocabularies import build
 
 I32 = NDArray[np.int32]
 
@@ -54,8 +55,9 @@ class Tokenizer:
     vocab_size: one more than the highest id that can come out.
     """
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer, max_tokens: int):
+    def __init__(self, tokenizer: tokenizers.Tokenizer, max_tokens: int, file: Path | None = None):
         self._tokenizer = tokenizer
+        self._file = file
         self.max_tokens = max_tokens
         self.special_tokens = int(tokenizer.num_special_tokens_to_add(False))
         added = tokenizer.get_added_tokens_decoder()
@@ -64,25 +66,28 @@ class Tokenizer:
 
     @classmethod
     def open(
-        cls, folder: Path, max_tokens: int, table_rows: int | None = None, *, lowercase: bool = False
-    ) -> Tokenizer:
-        """Read tokenizer.json of a model folder.
+        cls, folder: Path, max_tokens: int, table_rows: int | None = None, *, model_type: str = "",
+        lowercase: bool = False,
+    ) -> Tokenizer:  # fmt: skip
+        """Read tokenizer.json of a model folder, else the older vocabulary files of its tokenizer's class.
 
         table_rows: rows of the model's word table; ids past it are refused here, before anything looks them up.
+        model_type: the family, which says the class where the folder does not.
         lowercase: lower the text first where the tokenizer does not do so anyway.
-        Raises ModelError where the file is missing, broken, or does not fit the model.
+        Raises ModelError where the files are missing, broken, or do not fit the model.
         """
         file = folder / "tokenizer.json"
-        if not file.is_file():
-            raise ModelError(f"{file} is missing; older vocabulary files alone are not read.")
         try:
-            library = _read(file.read_bytes())
-            library.no_truncation()
-            library.no_padding()
-            _apply_config(library, folder / "tokenizer_config.json")
+            if file.is_file():
+                library = _read(file.read_bytes())
+                library.no_truncation()
+                library.no_padding()
+                _apply_config(library, folder / "tokenizer_config.json")
+            else:
+                library = build(folder, model_type)
             if lowercase:
                 _lower(library)
-            found = cls(library, max_tokens)
+            found = cls(library, max_tokens, file if file.is_file() else None)
             library.encode(PROBE)  # some faults, such as a missing token for unknown words, show only in use
         except (ModelError, KeyboardInterrupt):
             raise
@@ -101,6 +106,10 @@ class Tokenizer:
                 f"{file} has token ids up to {found.vocab_size - 1}, but config.json's 'vocab_size' is {table_rows}."
             )
         return found
+
+    def published(self) -> bytes:
+        """tokenizer.json: as it was read, or what the older files make of it."""
+        return self._tokenizer.to_str().encode("utf-8") if self._file is None else self._file.read_bytes()
 
     def encode(self, texts: Sequence[str]) -> list[I32]:
         """Token ids of each text: (t,) int32, special tokens included, t <= max_tokens.

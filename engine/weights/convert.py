@@ -12,13 +12,12 @@ from engine.errors import ModelError
 from engine.folder import ModelFolder
 from engine.modules import DENSE_ACTIVATIONS, POOLING_KEYS, Dense
 from engine.prompts import Role
-from engine.tokenizer import Tokenizer
 from engine.weights import packed
 from engine.weights.safetensors import SINGLE_FILE, Weights
 from engine.weights.staging import new_folder
 
 # Copied byte by byte from where the tokenizer lies; a missing one of these is no fault.
-COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
+COPIED = ("config.json", "tokenizer_config.json")
 LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "NOTICE.txt")
 
 # Licences whose text is the same for every work under them, so that it can be supplied where a folder lacks it.
@@ -34,7 +33,7 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
     """
     folder = ModelFolder.open(source)
     family = folder.backbone.family
-    Tokenizer.open(folder.transformer, folder.max_tokens, folder.config["vocab_size"])
+    tokenizer = folder.tokenizer()
     with folder.weights() as weights:
         if packed.is_packed(weights):
             raise ModelError(f"{source} is packed already.")
@@ -56,6 +55,7 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
         for name in COPIED:
             if (folder.transformer / name).is_file():
                 shutil.copyfile(folder.transformer / name, staging / name)
+        (staging / "tokenizer.json").write_bytes(tokenizer.published())
         _write_settings(staging, folder, prompts)
         _write_licence(staging, folder, known)
         (staging / "README.md").write_text(_card(folder, known, prompts, digest), encoding="utf-8", newline="\n")

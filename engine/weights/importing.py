@@ -11,7 +11,7 @@ from engine.backbone import TRANSFORMER_CONFIGS
 from engine.catalog import Catalog, local_models
 from engine.errors import ModelError
 from engine.folder import ModelFolder
-from engine.tokenizer import Tokenizer
+from engine.vocabularies import SENTENCEPIECE_FILES
 from engine.weights import packed
 from engine.weights.convert import LICENCE_FILES, identify
 from engine.weights.safetensors import SHARD_INDEX, Weights
@@ -19,7 +19,10 @@ from engine.weights.staging import new_folder
 
 COPY_CHUNK_BYTES = 1 << 22
 _OF_FOLDER = ("modules.json", "config_sentence_transformers.json", "README.md", *LICENCE_FILES)
-_OF_TRANSFORMER = ("config.json", "tokenizer.json", "tokenizer_config.json", SHARD_INDEX, *TRANSFORMER_CONFIGS)
+_OF_TRANSFORMER = (
+    "config.json", "tokenizer.json", "tokenizer_config.json", SHARD_INDEX, *TRANSFORMER_CONFIGS,
+    *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", *SENTENCEPIECE_FILES),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def verify(path: Path) -> Verdict:
     """
     folder = ModelFolder.open(path)
     family = folder.backbone.family
-    Tokenizer.open(folder.transformer, folder.max_tokens, folder.config["vocab_size"])
+    folder.tokenizer()
     with folder.weights() as weights:
         is_packed = packed.is_packed(weights)
         parameters = folder.parameters()

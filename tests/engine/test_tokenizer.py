@@ -122,7 +122,7 @@ def test_tokenizer_config_overrides_the_normaliser(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "limit", "rows", "words"),
     [
-        (None, 48, None, "tokenizer.json is missing"),
+        (None, 48, None, "tokenizer.json is missing, and the older files of an unnamed tokenizer are not read here"),
         ("{", 48, None, "not a usable tokenizer"),
         ('{"version": "1.0"}', 48, None, "not a usable tokenizer"),
         ("no unknown", 48, None, "not a usable tokenizer"),

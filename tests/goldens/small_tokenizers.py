@@ -172,10 +172,23 @@ def xlm_roberta(folder: Path, max_tokens: int) -> int:
     _train_sentencepiece(
         folder / "sentencepiece.bpe.model", vocab_size=420, model_type="unigram", character_coverage=0.98
     )
-    write_config(folder, "XLMRobertaTokenizer", max_tokens)
+    mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False}
+    write_config(folder, "XLMRobertaTokenizer", max_tokens, mask_token=mask)
+    (folder / "tokenizer.json").unlink(missing_ok=True)
     built = transformers.XLMRobertaTokenizer.from_pretrained(folder)
+    built.backend_tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
     built.backend_tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     return int(built.backend_tokenizer.get_vocab_size())
+
+
+def _published_merges(library: Tokenizer, model: Path) -> Tokenizer:
+    """Merges in the order of Gemma's published file: by score, then the longer left half; newer classes go by id."""
+    reader = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    scores = {reader.id_to_piece(i): reader.get_score(i) for i in range(reader.get_piece_size())}
+    content = json.loads(library.to_str())
+    merges = sorted(content["model"]["merges"], key=lambda m: (scores["".join(m)], len(m[0]), len(m[1])), reverse=True)
+    content["model"]["merges"] = merges
+    return Tokenizer.from_str(json.dumps(content))
 
 
 def gemma(folder: Path, max_tokens: int) -> int:
@@ -187,8 +200,9 @@ def gemma(folder: Path, max_tokens: int) -> int:
         bos_piece="<bos>", user_defined_symbols=["<mask>", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<start_of_turn>"],
     )  # fmt: skip
     write_config(folder, "GemmaTokenizer", max_tokens, add_bos_token=True, add_eos_token=True)
+    (folder / "tokenizer.json").unlink(missing_ok=True)
     built = transformers.GemmaTokenizer.from_pretrained(folder)
-    library = built.backend_tokenizer
+    library = _published_merges(built.backend_tokenizer, folder / "tokenizer.model")
     library.post_processor = processors.TemplateProcessing(
         single="<bos>:0 $A:0 <eos>:0",
         pair="<bos>:0 $A:0 <eos>:0 <bos>:1 $B:1 <eos>:1",

@@ -169,3 +169,30 @@ def ordinary(count: int = 210, seed: int = 20240607) -> list[str]:
         length = pick.choice((2, 2, 3, 3, 4, 6, 9, 14))
         texts.append(" ".join(pick.sample(SENTENCES, length)))
     return texts[:count]
+
+
+# Written out in a text, these are tokens of one tokenizer or another.
+TOKENS = ("<s>", "</s>", "<mask>", "[MASK]", "[CLS]", "<unk>", "<0x0A>", "\n\n", "<bos>", "<|endoftext|>", "##a", "▁")
+
+# Ranges of characters and how often each is drawn from: no surrogates, all else may come.
+_RANGES = (
+    (45, (32, 127)), (10, (0xA0, 0x250)), (10, (0x250, 0x600)), (12, (0x600, 0x3000)), (6, (0x3000, 0xD800)),
+    (4, (0xE000, 0x10000)), (4, (0x10000, 0x20000)), (1, (0x20000, 0x110000)), (2, (0, 32)),
+)  # fmt: skip
+_SPACES = " \t\n\r\u00a0\u2003\u3000\u200b\u200d  "
+
+
+def random_unicode(count: int, seed: int) -> list[str]:
+    """Texts of up to 60 characters out of all of Unicode, white space and special tokens among them."""
+    pick = random.Random(seed)
+    weights, ranges = zip(*_RANGES, strict=True)
+
+    def piece() -> str:
+        kind = pick.random()
+        if kind < 0.02:
+            return pick.choice(TOKENS)
+        if kind < 0.12:
+            return pick.choice(_SPACES)
+        return chr(pick.randrange(*pick.choices(ranges, weights)[0]))
+
+    return ["".join(piece() for _ in range(pick.randrange(60))) for _ in range(count)]
