@@ -9,10 +9,11 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.layers.activation import ACTIVATIONS
-from engine.models import FAMILIES
+from engine.models import FAMILIES, static
 from engine.models.family import Family
 from engine.published import either, read_json
-from engine.tokenizer import Tokenizer
+from engine.tokenizer import BagTokenizer, StaticEmbeddingTokenizer, Tokenizer
+from engine.weights.safetensors import Weights
 
 # The Transformer module's own file has had a name for each family.
 TRANSFORMER_CONFIGS = (
@@ -47,8 +48,11 @@ class Backbone:
 
     def tokenizer(self) -> Tokenizer:
         """The folder's tokenizer, checked to fit the word table."""
+        kind = Tokenizer
+        if self.model_type == static.MODEL_TYPE:
+            kind = BagTokenizer if "model_type" in self.config else StaticEmbeddingTokenizer
         rows = self.config["vocab_size"]
-        return Tokenizer.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
+        return kind.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
 
     @classmethod
     def open(cls, path: Path) -> Backbone:
@@ -61,6 +65,16 @@ class Backbone:
         if not isinstance(lowercase, bool):
             raise ModelError(f"{settings}: key 'do_lower_case' is {lowercase!r}, neither true nor false.")
         return cls(path, model_type, config, config["max_tokens"], lowercase)
+
+
+    @classmethod
+    def open_static(cls, path: Path) -> Backbone:
+        """A static model: most of its sizes stand in the weights' header, and it may lack config.json."""
+        file = path / "config.json"
+        published = read_json(file) if file.is_file() else {}
+        with Weights.open(path) as weights:
+            config = static.sizes(published, weights)
+        return cls(path, static.MODEL_TYPE, config, config["max_tokens"], lowercase=False)
 
 
 def _family_config(file: Path) -> tuple[str, dict[str, Any]]:

@@ -16,7 +16,17 @@ from engine.layers.linear import linear
 from engine.layers.norm import unit_length
 from engine.layers.pooling import POOLING_MODES, pool
 from engine.models.parameters import Parameter
-from engine.modules import Dense, Normalize, Pooling, check_sequence, read_head, read_listing, read_pooling
+from engine.modules import (
+    STATIC,
+    Dense,
+    Normalize,
+    Pooling,
+    check_sequence,
+    read_head,
+    read_listing,
+    read_pooling,
+    static_listing,
+)
 from engine.plan import Graph, Plan
 from engine.prompts import Role, read_prompts
 from engine.tokenizer import Tokenizer
@@ -49,16 +59,18 @@ class ModelFolder:
         """Read and check a folder; ModelError names the file and the key of whatever cannot be computed."""
         name = folder_name(path)
         known = Catalog.load().find(name)
-        entries = read_listing(path)
+        entries = read_listing(path) or static_listing(path)
         if entries is None:
             backbone = Backbone.open(path)
             pooling, head = _from_catalog(path, known)
         else:
             check_sequence(path, entries)
-            backbone = Backbone.open(path / entries[0].path)
+            first = path / entries[0].path
+            is_static = entries[0].kind == STATIC
+            backbone = Backbone.open_static(first) if is_static else Backbone.open(first)
             hidden = backbone.config["hidden_size"]
-            pooling = read_pooling(path, entries[1], hidden)
-            head = read_head(path, entries[2:], hidden, of="sentence_embedding")
+            pooling = Pooling("mean") if is_static else read_pooling(path, entries[1], hidden)
+            head = read_head(path, entries[1 if is_static else 2 :], hidden, of="sentence_embedding")
         prompts, default = read_prompts(path, known)
         return cls(
             path=path,

@@ -30,6 +30,8 @@ POOLING_KEYS = {
 # Where modules come from, as their 'type' begins; the class is its last part.
 SOURCES = ("sentence_transformers.", "pylate.models.")
 
+STATIC = "StaticEmbedding"
+
 # A Dense module's activation, by the class in its config.json.
 DENSE_ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": None,
@@ -96,10 +98,20 @@ def read_listing(path: Path) -> list[Entry] | None:
     return entries
 
 
+def static_listing(path: Path) -> list[Entry] | None:
+    """The modules of a static model that lists none: its config.json says whether it normalises."""
+    file = path / "config.json"
+    config = read_json(file) if file.is_file() else {}
+    if config.get("model_type") != "model2vec":
+        return None
+    return [Entry(STATIC, "")] + [Entry("Normalize", "")] * (config.get("normalize") is True)
+
+
 def check_sequence(path: Path, entries: Sequence[Entry]) -> None:
-    """Refuse any sequence but Transformer, Pooling, then Dense and Normalize in any number."""
+    """Refuse any sequence but Transformer and Pooling, or a static table, then Dense and Normalize in any number."""
     kinds = [entry.kind for entry in entries]
-    if kinds[:2] != ["Transformer", "Pooling"] or not {"Dense", "Normalize"}.issuperset(kinds[2:]):
+    start = 1 if kinds[:1] == [STATIC] else 2
+    if (start == 2 and kinds[:2] != ["Transformer", "Pooling"]) or not {"Dense", "Normalize"}.issuperset(kinds[start:]):
         raise ModelError(
             f"{path / 'modules.json'}: key 'type' lists the modules {'+'.join(kinds)}; "
             f"this program computes Transformer+Pooling, and Dense and Normalize behind them."

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import tokenizers
@@ -64,11 +64,13 @@ class Tokenizer:
         self._special_ids = {number for number, token in added.items() if token.special}
         self.vocab_size = 1 + max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
 
+    needs_special_tokens = True
+
     @classmethod
     def open(
         cls, folder: Path, max_tokens: int, table_rows: int | None = None, *, model_type: str = "",
         lowercase: bool = False,
-    ) -> Tokenizer:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Read tokenizer.json of a model folder, else the older vocabulary files of its tokenizer's class.
 
         table_rows: rows of the model's word table; ids past it are refused here, before anything looks them up.
@@ -93,7 +95,7 @@ class Tokenizer:
             raise
         except BaseException as error:  # the library raises bare Exception, and its panics are not even that
             raise ModelError(f"{file} is not a usable tokenizer ({error}).") from error
-        if found.special_tokens == 0:
+        if found.special_tokens == 0 and cls.needs_special_tokens:
             raise ModelError(
                 f"{file}: key 'post_processor' adds no special tokens, which the model was trained to see."
             )
@@ -147,6 +149,41 @@ class Tokenizer:
     def count(self, text: str) -> int:
         """How many tokens a text has, special tokens left out."""
         return len(self.spans(text))
+
+
+class BagTokenizer(Tokenizer):
+    """What static models are made with: no special tokens, and a text's end cut before it is tokenised.
+
+    drop_unknown: whether tokens that the vocabulary does not know are left out, as model2vec does it.
+    """
+
+    needs_special_tokens = False
+    drop_unknown = True
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, max_tokens: int, file: Path | None = None):
+        super().__init__(tokenizer, max_tokens, file)
+        self.special_tokens = 0
+        lengths = [len(token) for token in tokenizer.get_vocab(with_added_tokens=True)]
+        self._longest_chars = max_tokens * int(np.median(lengths)) if lengths else 0
+        model = json.loads(tokenizer.to_str())["model"]
+        unknown = model.get("unk_id") if model.get("unk_token") is None else tokenizer.token_to_id(model["unk_token"])
+        self._unknown: int | None = unknown
+
+    def encode(self, texts: Sequence[str]) -> list[I32]:
+        """Token ids of each text: (t,) int32, t <= max_tokens and maybe 0."""
+        ids: list[I32] = []
+        for text in texts:
+            cut = text[: self._longest_chars] if self.drop_unknown else text
+            encoding = self._tokenizer.encode(_clean(cut)[0], add_special_tokens=False)
+            found = np.array(encoding.ids[: self.max_tokens], np.int32)
+            ids.append(found[found != self._unknown] if self.drop_unknown and self._unknown is not None else found)
+        return ids
+
+
+class StaticEmbeddingTokenizer(BagTokenizer):
+    """The same for the StaticEmbedding module of sentence-transformers, which keeps unknown tokens and cuts nothing."""
+
+    drop_unknown = False
 
 
 def _read(data: bytes) -> tokenizers.Tokenizer:

@@ -22,7 +22,7 @@ from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8
 F32 = NDArray[np.float32]
 
 # The enumerations of ink.h.
-EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD = range(12)
+EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD, LOOKUP = range(13)
 ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
 QUERY_BLOCK = 24  # of ops.h
@@ -100,6 +100,18 @@ class Compiler:
                 setattr(op, f"w{slot + 3}", self._keep(table.scales))
             elif isinstance(table, TableF32):
                 setattr(op, f"w{slot}", self._keep(table.values))
+        self._add(op, out)
+
+    def lookup(self, out: Value, table: str, mapping: str | None, weights: str | None) -> None:
+        op, rows = InkOp(kind=LOOKUP, out=self._new(out), n=out.width), self.weights[table]
+        if isinstance(rows, TableI8):
+            op.w0, op.w3 = self._keep(rows.codes), self._keep(rows.scales)
+        elif isinstance(rows, TableF32):
+            op.w0 = self._keep(rows.values)
+        if mapping is not None:
+            op.w1 = self._keep(self.weights[mapping].index())
+        if weights is not None:
+            op.w2 = self._keep(self.weights[weights].dense())
         self._add(op, out)
 
     def layer_norm(self, x: Value, residual: Value | None, out: Value, name: str, eps: float) -> None:

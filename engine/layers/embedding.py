@@ -42,3 +42,28 @@ def embedding(
 ) -> Value:
     """Look up the batch's tokens: (tokens, hidden)."""
     return g.add(Embedding(g.value(g.shapes[word][1]), word, position, token_type, factor))
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """out[t] = table[mapping[ids[t]]] * weights[ids[t]]; without a mapping the ids are the rows."""
+
+    out: Value
+    table: str
+    mapping: str | None
+    weights: str | None
+    inputs: tuple[Value, ...] = ()
+
+    def reference(self, run: ReferenceRun) -> NDArray[np.float32]:
+        ids = run.batch.ids
+        rows = ids if self.mapping is None else run.weights[self.mapping].index()[ids]
+        out = run.weights[self.table].rows(rows)
+        return out if self.weights is None else out * run.weights[self.weights].dense()[ids][:, None]
+
+    def compile(self, compiler: Compiler) -> None:
+        compiler.lookup(self.out, self.table, self.mapping, self.weights)
+
+
+def lookup(g: Graph, *, table: str, mapping: str | None = None, weights: str | None = None) -> Value:
+    """The batch's tokens in a table whose rows may be shared: (tokens, hidden)."""
+    return g.add(Lookup(g.value(g.shapes[table][1]), table, mapping, weights))

@@ -11,11 +11,13 @@ from engine.models.mpnet import MPNet
 from engine.models.nomic import NomicBert
 from engine.models.qwen3 import Qwen3
 from engine.models.roberta import Roberta, XlmRoberta
+from engine.models.static import Static
 
 FAMILIES: dict[str, Family] = {
     "bert": Bert(),
     "distilbert": DistilBert(),
     "gemma3_text": Gemma3Text(),
+    "model2vec": Static(),
     "modernbert": ModernBert(),
     "mpnet": MPNet(),
     "nomic_bert": NomicBert(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["linear", "table", "small", "vector"]
+Kind = Literal["linear", "table", "small", "vector", "index"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Parameter:
     """One parameter under the name that the plan uses.
 
     kind: "linear" (n outputs, k inputs: quantised by groups, packed into panels), "table" (rows looked up by index),
-    "small" (a table that stays float32: every token reads it), "vector" (bias, norm weight: always float32).
+    "small" (a table that stays float32: every token reads it), "vector" (bias, norm weight: always float32),
+    "index" (rows of the first table: int32).
     sources: published tensor names; several are concatenated along axis 0 (query, key and value become one linear).
     """
 

@@ -10,7 +10,8 @@ from typing import Any
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel
 from engine.errors import ModelError
 from engine.folder import ModelFolder
-from engine.modules import DENSE_ACTIVATIONS, POOLING_KEYS, Dense
+from engine.models import static
+from engine.modules import DENSE_ACTIVATIONS, POOLING_KEYS, STATIC, Dense
 from engine.prompts import Role
 from engine.weights import packed
 from engine.weights.safetensors import SINGLE_FILE, Weights
@@ -81,26 +82,31 @@ def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
 def _write_settings(staging: Path, folder: ModelFolder, prompts: dict[Role, str]) -> None:
     """What ModelFolder found out, written so that it is found out again whatever the folder is called."""
     module = "sentence_transformers.models"
-    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    for i, part in enumerate(folder.head):
-        parts.append((f"{i + 2}_{type(part).__name__}", type(part).__name__))
+    is_static = folder.model_type == static.MODEL_TYPE
+    parts = [("", STATIC)] if is_static else [("", "Transformer"), ("1_Pooling", "Pooling")]
+    for i, part in enumerate(folder.head, len(parts)):
+        parts.append((f"{i}_{type(part).__name__}", type(part).__name__))
         if isinstance(part, Dense):
             _write_json(staging / parts[-1][0] / "config.json", _dense_settings(part))
     _write_json(
         staging / "modules.json",
         [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{kind}"} for i, (path, kind) in enumerate(parts)],
     )
-    modes = {key: mode == folder.pooling for key, mode in POOLING_KEYS.items()}
-    pooling = {"word_embedding_dimension": folder.hidden, **modes}
-    if not folder.include_prompt:
-        pooling["include_prompt"] = False
-    _write_json(staging / "1_Pooling" / "config.json", pooling)
-    lowercase = {"max_seq_length": folder.max_tokens, "do_lower_case": folder.backbone.lowercase}
-    _write_json(staging / "sentence_bert_config.json", lowercase)
+    if not is_static:
+        _write_json(staging / "1_Pooling" / "config.json", _pooling_settings(folder))
+        own = {"max_seq_length": folder.max_tokens, "do_lower_case": folder.backbone.lowercase}
+        _write_json(staging / "sentence_bert_config.json", own)
     settings: dict[str, Any] = {"prompts": prompts}
     if folder.default_prompt:
         settings = {"prompts": {**prompts, "default": folder.default_prompt}, "default_prompt_name": "default"}
     _write_json(staging / "config_sentence_transformers.json", settings)
+
+
+def _pooling_settings(folder: ModelFolder) -> dict[str, Any]:
+    """config.json of the Pooling module."""
+    modes = {key: mode == folder.pooling for key, mode in POOLING_KEYS.items()}
+    excluded = {} if folder.include_prompt else {"include_prompt": False}
+    return {"word_embedding_dimension": folder.hidden, **modes, **excluded}
 
 
 def _dense_settings(dense: Dense) -> dict[str, Any]:
@@ -128,9 +134,10 @@ def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | Non
 def _card(folder: ModelFolder, known: CatalogModel | None, prompts: dict[Role, str], digest: str) -> str:
     """The facts of the model and of what was done to it, in Markdown."""
     name = known.name if known else folder.name
+    layers = folder.config.get("num_hidden_layers", "no")
     facts = [
         ("Weights read", f"`{SINGLE_FILE}`, SHA-256 `{digest}`"),
-        ("Family", f"{folder.model_type}, {folder.config['num_hidden_layers']} layers of width {folder.hidden}"),
+        ("Family", f"{folder.model_type}, {layers} layers of width {folder.hidden}"),
         ("Vector", f"{folder.dim} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize),
         ("Longest input", f"{folder.max_tokens} tokens, special tokens included"),
         *((f"Prefix of a {role}", f"`{text}`") for role, text in prompts.items() if text),

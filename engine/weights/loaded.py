@@ -31,6 +31,10 @@ class Loaded(Protocol):
         """x (rows, k) @ weight.T -> (rows, n) float32."""
         ...
 
+    def index(self) -> NDArray[np.int32]:
+        """Rows of another table: (count,) int32."""
+        ...
+
 
 class _Only:
     """A parameter answers one question; the others are a programming error."""
@@ -44,6 +48,9 @@ class _Only:
     def product(self, x: F32) -> F32:
         raise TypeError(f"{type(self).__name__} is not a linear weight")
 
+    def index(self) -> NDArray[np.int32]:
+        raise TypeError(f"{type(self).__name__} is not an index")
+
 
 @dataclass(frozen=True)
 class Vector(_Only):
@@ -52,6 +59,16 @@ class Vector(_Only):
     values: F32
 
     def dense(self) -> F32:
+        return self.values
+
+
+@dataclass(frozen=True)
+class Index(_Only):
+    """values: (count,) int32, contiguous."""
+
+    values: NDArray[np.int32]
+
+    def index(self) -> NDArray[np.int32]:
         return self.values
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from engine.errors import ModelError
 from engine.models.parameters import Parameter
 from engine.weights import int8
-from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.loaded import Index, LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
 from engine.weights.safetensors import Weights
 
 F32 = NDArray[np.float32]
@@ -38,7 +38,7 @@ LAYOUT = (
 # Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
 _LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
-_STORED = {"<f4": "F32", "<f2": "F16", "|i1": "I8"}
+_STORED = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "<i4": "I32"}
 ALIGNMENT_BYTES = 64
 
 # A table of so few rows stays fp32. Token types are one row that is added to every token: rounding it to int8 cost
@@ -70,13 +70,13 @@ def load(
     wanted = list(parameters)
     if not is_packed(weights):
         prefix = _prefix(wanted[0], weights, prefixes)
-        make = _published_int8 if precision == "int8" else _published_f32
-        return {parameter.name: make(parameter, gather(parameter, weights, prefix), weights) for parameter in wanted}
+        rows = wanted[0].shape[0]
+        return {parameter.name: _published(parameter, weights, prefix, precision, rows) for parameter in wanted}
     if precision != "int8":
         raise ModelError(
             f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published."
         )
-    return {parameter.name: _packed(parameter, weights) for parameter in wanted}
+    return {parameter.name: _packed(parameter, weights, wanted[0].shape[0]) for parameter in wanted}
 
 
 def pack(
@@ -91,14 +91,14 @@ def pack(
     done = 0
     tensors: dict[str, NDArray[Any]] = {}
     for parameter in parameters:
-        loaded = _published_int8(parameter, gather(parameter, weights, prefix), weights)
+        loaded = _published(parameter, weights, prefix, "int8", parameters[0].shape[0])
         if isinstance(loaded, LinearI8):
             tensors[f"{parameter.name}.q8"] = loaded.panels
             tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers
         elif isinstance(loaded, TableI8):
             tensors[f"{parameter.name}.q8"] = loaded.codes
             tensors[f"{parameter.name}.scale"] = loaded.scales
-        elif isinstance(loaded, TableF32 | Vector):
+        elif isinstance(loaded, TableF32 | Vector | Index):
             tensors[parameter.name] = loaded.values
         done += math.prod(parameter.shape) * 4
         if progress is not None:
@@ -132,7 +132,9 @@ def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str
 def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
     """One parameter from its published tensors, concatenated along axis 0, as float32 of the parameter's shape."""
     names = [_published_name(source if "/" in source else prefix + source, weights) for source in parameter.sources]
-    parts = [weights.f32(name) for name in names]
+    # Tables of static models are published in int8 too, whose numbers count as they are.
+    whole = parameter.kind == "table" and weights.dtype(names[0]) == "I8"
+    parts = [weights.array(name).astype(np.float32) if whole else weights.f32(name) for name in names]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if values.shape != parameter.shape:
         raise ModelError(
@@ -155,6 +157,23 @@ def _published_name(name: str, weights: Weights) -> str:
         if name.endswith(new) and name not in weights and name.removesuffix(new) + old in weights:
             return name.removesuffix(new) + old
     return name
+
+
+def _published(
+    parameter: Parameter, weights: Weights, prefix: str, precision: StoredPrecision, rows: int
+) -> Loaded:
+    """One parameter from its published tensors; rows: those of the first table, which an index points into."""
+    if parameter.kind == "index":
+        return _index(parameter, weights, parameter.sources[0], rows)
+    make = _published_int8 if precision == "int8" else _published_f32
+    return make(parameter, gather(parameter, weights, prefix), weights)
+
+
+def _index(parameter: Parameter, weights: Weights, name: str, rows: int) -> Index:
+    values = weights.array(name, parameter.shape)
+    if values.dtype.kind not in "iu" or values.min(initial=0) < 0 or values.max(initial=0) >= rows:
+        raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds numbers that are no rows of a table of {rows}.")
+    return Index(np.ascontiguousarray(values, np.int32))
 
 
 def _published_f32(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
@@ -181,8 +200,10 @@ def _small(parameter: Parameter) -> bool:
     return few or parameter.kind == "small"
 
 
-def _packed(parameter: Parameter, weights: Weights) -> Loaded:
+def _packed(parameter: Parameter, weights: Weights, rows: int) -> Loaded:
     name, shape = parameter.name, parameter.shape
+    if parameter.kind == "index":
+        return _index(parameter, weights, name, rows)
     if parameter.kind == "vector":
         return Vector(weights.f32(name, shape))
     if _small(parameter):

@@ -36,7 +36,7 @@ def test_ids_equal_the_references(name: str) -> None:
     names, starts = wanted["names"], wanted["starts"]
     texts = [AWKWARD[text] for text in names]
     prefixed = [folder.default_prompt + text for text in texts]
-    found = Tokenizer.open(folder.transformer, folder.max_tokens).encode(prefixed)
+    found = folder.tokenizer().encode(prefixed)
     for i, text in enumerate(names):
         assert found[i].dtype == np.int32
         np.testing.assert_array_equal(found[i], wanted["ids"][starts[i] : starts[i + 1]], err_msg=text)
@@ -150,8 +150,7 @@ def test_a_tokenizer_that_does_not_fit_is_refused(
 @pytest.mark.parametrize("name", ["minilm", *checkpoints()])
 @pytest.mark.parametrize("text", ["서울의 겨울은 춥지만", "ガラスのコップでパン", "か\u3099 ᄀ x 가", "각각 ㅏ"])
 def test_decomposed_hangul_and_kana_are_the_composed_text(name: str, text: str) -> None:
-    folder = MINILM if name == "minilm" else GOLDENS / name
-    tokenizer = Tokenizer.open(folder, 128)
+    tokenizer = ModelFolder.open(MINILM if name == "minilm" else GOLDENS / name).tokenizer()
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     one, other = tokenizer.encode([composed, decomposed])
     np.testing.assert_array_equal(one, other)

@@ -2,8 +2,9 @@
 
     python -m tests.goldens.make [--minilm FOLDER] [NAME ...]
 
-Writes, beside this file, a folder for every entry of CHECKPOINTS (or for the names given): a seeded random checkpoint
-in the layout in which its family is published, and reference.npz with what the reference makes of AWKWARD.
+Writes, beside this file, a folder for every entry of CHECKPOINTS and of the modules named after what they make (or for
+the names given): a seeded random checkpoint in the layout in which its family is published, and what the reference
+makes of AWKWARD.
 --minilm: all-MiniLM-L6-v2 as published; writes minilm.npz, the same of the real weights.
 
 The reference: sentence-transformers on transformers' classes, float32, eager attention, one text at a time, no padding.
@@ -19,6 +20,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
-from tests.goldens import small_tokenizers
+from tests.goldens import small_tokenizers, static
 from tests.goldens.small_tokenizers import write_json
 from tests.goldens.texts import AWKWARD, COMPOSED_BY_US
 
@@ -284,9 +286,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="folders to make; all where none is named")
     parser.add_argument("--minilm", type=Path, metavar="FOLDER", help="all-MiniLM-L6-v2 as published")
     options = parser.parse_args()
-    for name in options.names or CHECKPOINTS:
+    makers = {name: partial(make, name, checkpoint) for name, checkpoint in CHECKPOINTS.items()} | static.MAKERS
+    for name in options.names or makers:
         print(name)
-        make(name, CHECKPOINTS[name])
+        makers[name]()
     if options.minilm is not None:
         np.savez_compressed(HERE / "minilm.npz", **run(options.minilm, STATES_OF[:-1]))
 

@@ -47,7 +47,8 @@ def assert_equals_reference(encoder: Encoder, wanted: dict[str, Any]) -> None:
 
 
 def cosines(vectors: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Cosine of each pair of rows, whatever their lengths."""
+    """Cosine of each pair of rows, whatever their lengths; 1 where both are zero."""
     product = (vectors * wanted).sum(axis=1)
     length: np.ndarray[Any, Any] = np.linalg.norm(vectors, axis=1) * np.linalg.norm(wanted, axis=1)
-    return np.asarray(product / length)
+    both_zero = ~vectors.any(axis=1) & ~wanted.any(axis=1)
+    return np.where(both_zero, 1.0, product / np.where(length > 0, length, 1))

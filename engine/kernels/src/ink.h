@@ -25,6 +25,7 @@ enum ink_op_kind {
     INK_ROTARY,    /* out = a with q and k heads rotated by position (w0 cos, w1 sin), after rms with w2 (q) and w3 (k) */
     INK_GATE,      /* out = act(first half of a) * second half */
     INK_ADD,       /* out = a + b */
+    INK_LOOKUP,    /* out = table0[w1[ids], or ids] * w2[ids] */
 };
 
 enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU, INK_SILU, INK_TANH };

@@ -91,6 +91,18 @@ static void embed_tile(const ink_op *op, const ink_run *run, int32_t start, int3
     }
 }
 
+/* A table whose rows tokens may share: w1 says which row is whose, w2 weighs each token; both may be NULL. */
+static void lookup_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
+    int64_t ld = stride_of(op->n);
+    for (int32_t t = start; t < stop; t++) {
+        float *out = buffer(run, op->out) + t * ld;
+        int32_t id = run->ids[t];
+        add_table_row(op->w0, (const float *)op->w3, op->w1 ? ((const int32_t *)op->w1)[id] : id, op->n, out, 1);
+        if (op->w2)
+            for (int32_t j = 0; j < op->n; j++) out[j] *= ((const float *)op->w2)[id];
+    }
+}
+
 /* Query and key heads of one row, normalised where the model does so, then rotated; values as they are. */
 static void rotary_row(const ink_op *op, const float *x, float *out, int32_t position) {
     int32_t d = op->head_dim, half = d / 2;
@@ -276,6 +288,9 @@ static void op_tile(const ink_op *op, const ink_run *run, int32_t index, void *s
         break;
     case INK_EMBED:
         embed_tile(op, run, start, stop);
+        break;
+    case INK_LOOKUP:
+        lookup_tile(op, run, start, stop);
         break;
     default:
         rows_tile(op, run, start, stop);

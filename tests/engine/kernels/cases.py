@@ -19,7 +19,7 @@ from engine.kernels import reference
 from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
 from engine.layers.activation import ACTIVATIONS
 from engine.layers.attention import RelativeBias, attention
-from engine.layers.embedding import embedding
+from engine.layers.embedding import embedding, lookup
 from engine.layers.gate import add, gate
 from engine.layers.heads import Heads
 from engine.layers.linear import linear
@@ -36,7 +36,7 @@ from engine.weights.int8 import (
     scales_to_panels,
     to_panels,
 )
-from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.loaded import Index, LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
 
 KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan")
 
@@ -75,6 +75,8 @@ def every_case(seed: int = 3) -> Iterator[Case]:
                 yield plan_case(model, f"{hidden}/{heads}/{inner} {precision} {pooling}", PLAN_BOUNDS[precision])
     for kind in ATTENTIONS:
         yield plan_case(modern_model(random, kind), kind, PLAN_BOUNDS["fp32"])
+    for precision in ("fp32", "int8"):
+        yield plan_case(static_model(random, precision), f"static {precision}", PLAN_BOUNDS["fp32"])
 
 
 def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
@@ -220,6 +222,21 @@ def modern_model(
     pooled = unit_length(g, linear(g, pool(g, tokens, pooling, skip_prompt=True), "head", activation="tanh"))
     ids = [random.integers(0, 50, length).astype(np.int32) for length in lengths]
     return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids, prompt=1))
+
+
+def static_model(random: np.random.Generator, precision: str) -> SmallModel:
+    """A table whose rows tokens share, and texts without a token among the others."""
+    table = random.standard_normal((20, 21)).astype(np.float32)
+    weights: dict[str, Loaded] = {
+        "table": load_one("table", table, precision),
+        "mapping": Index(random.integers(0, 20, 50).astype(np.int32)),
+        "weights": Vector(random.random(50).astype(np.float32)),
+    }
+    g = Graph({"table": table.shape})
+    tokens = lookup(g, table="table", mapping="mapping", weights="weights")
+    pooled = unit_length(g, pool(g, tokens, "mean"))
+    ids = [random.integers(0, 50, length).astype(np.int32) for length in (0, 1, 40, 0, 3, 0)]
+    return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids))
 
 
 def plan_case(model: SmallModel, name: str, bound: float) -> Case:

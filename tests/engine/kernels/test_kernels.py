@@ -11,7 +11,16 @@ from engine.errors import KernelError
 from engine.kernels import loader
 from engine.kernels.native import Buffer, NativePlan, _share
 from engine.plan import run_reference
-from tests.engine.kernels.cases import ATTENTIONS, PLAN_BOUNDS, Case, SmallModel, every_case, modern_model, small_model
+from tests.engine.kernels.cases import (
+    ATTENTIONS,
+    PLAN_BOUNDS,
+    Case,
+    SmallModel,
+    every_case,
+    modern_model,
+    small_model,
+    static_model,
+)
 
 PATH = loader.library_path()
 assert PATH is not None
@@ -67,6 +76,12 @@ def test_a_plan_equals_the_reference_and_itself_at_any_batch_and_worker_count(
 @pytest.mark.parametrize("kind", ATTENTIONS)
 def test_every_kind_of_attention_equals_the_reference_and_itself(isa: str, kind: str) -> None:
     check_plan(modern_model(np.random.default_rng(5), kind), isa, PLAN_BOUNDS["fp32"])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_static_table_equals_the_reference_and_itself(isa: str, precision: str) -> None:
+    check_plan(static_model(np.random.default_rng(5), precision), isa, PLAN_BOUNDS["fp32"])
 
 
 def check_plan(model: SmallModel, isa: str, bound: float) -> None:
