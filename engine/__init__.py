@@ -3,5 +3,6 @@
 from engine.encoder import Encoder, TokenVectors
 from engine.errors import EngineError, KernelError, ModelError
 from engine.prompts import Role
+from engine.reranker import CrossEncoder
 
-__all__ = ["Encoder", "EngineError", "KernelError", "ModelError", "Role", "TokenVectors"]
+__all__ = ["CrossEncoder", "Encoder", "EngineError", "KernelError", "ModelError", "Role", "TokenVectors"]

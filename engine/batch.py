@@ -35,8 +35,13 @@ class Batch:
         return int(self.starts.shape[0]) - 1
 
     @staticmethod
-    def of(ids: Sequence[NDArray[np.int32]], padding_id: int | None = None, prompt: int = 0) -> Batch:
-        """A batch of token id arrays, each (length,) int32; token types are all 0.
+    def of(
+        ids: Sequence[NDArray[np.int32]],
+        padding_id: int | None = None,
+        prompt: int = 0,
+        types: Sequence[NDArray[np.int32]] | None = None,
+    ) -> Batch:
+        """A batch of token id arrays, each (length,) int32; token types as long as they, or all 0.
 
         Positions count from 0; with a padding id they count from that id + 1, and a padding token inside a text has
         the padding id for its position and is not counted, as the RoBERTa classes do it.
@@ -50,7 +55,8 @@ class Batch:
             counted = np.cumsum(flat != padding_id)
             before = np.concatenate([[0], counted])[starts[:-1]]
             positions = np.where(flat == padding_id, 0, counted - np.repeat(before, lengths)) + padding_id
-        return Batch(flat, positions.astype(np.int32), np.zeros_like(flat), starts, prompt)
+        kinds = np.zeros_like(flat) if types is None else np.concatenate(types).astype(np.int32, copy=False)
+        return Batch(flat, positions.astype(np.int32), kinds, starts, prompt)
 
 
 def cut(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> Iterator[slice]:

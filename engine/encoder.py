@@ -14,15 +14,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import kernels
 from engine.batch import Batch, cut
 from engine.catalog import model_path
+from engine.computation import Computation
 from engine.errors import EngineError
 from engine.folder import ModelFolder
 from engine.modules import Dense
-from engine.plan import run_reference
 from engine.prompts import Role
-from engine.weights.loaded import Loaded
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
 
@@ -57,16 +55,11 @@ class Encoder:
         self._padding_id = None if offset is None else offset - 1
         self._tokenizer = folder.tokenizer()
         self.special_tokens = self._tokenizer.special_tokens
-        self._loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
-        self._plan = folder.plan()
-        self.dim = self._plan.pooled.width
-        found = kernels.library()
-        self.isa = "reference" if found is None else found.isa
-        self._native: Any = None
-        if found is not None:
-            from engine.kernels.native import NativePlan
-
-            self._native = NativePlan(self._plan, self._loaded, found, workers)
+        loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
+        plan = folder.plan()
+        self.dim = plan.pooled.width
+        self._computation = Computation(plan, loaded, workers)
+        self.isa = self._computation.isa
 
     @classmethod
     def load(cls, model: str | Path, *, precision: str = "auto", workers: int | None = None) -> Encoder:
@@ -130,7 +123,7 @@ class Encoder:
 
     def close(self) -> None:
         """Let go of the weights; the encoder cannot be used afterwards."""
-        self._native, self._loaded = None, dict[str, Loaded]()
+        self._computation.close()
         self._weights.close()
 
     def __enter__(self) -> Self:
@@ -145,7 +138,7 @@ class Encoder:
         return self._folder.default_prompt if role is None else self._folder.prompts[role]
 
     def _batches(self, texts: Sequence[str], prefix: str, *, want_tokens: bool) -> Iterator[tuple[F32, F32, Batch]]:
-        if not self._loaded:
+        if self._computation.closed:
             raise EngineError(f"The encoder of {self.name} was closed.")
         prompt = self._tokenizer.prompt_tokens(prefix) if prefix else 0
         if prompt >= self.max_tokens - 1:
@@ -153,8 +146,5 @@ class Encoder:
         ids = self._tokenizer.encode([prefix + text for text in texts] if prefix else texts)
         for part in cut([len(x) for x in ids]):
             batch = Batch.of(ids[part], self._padding_id, prompt)
-            if self._native is not None:
-                pooled, states = self._native.run(batch, want_tokens=want_tokens)
-            else:
-                pooled, states = run_reference(self._plan, self._loaded, batch)
+            pooled, states = self._computation.run(batch, want_tokens=want_tokens)
             yield pooled, states, batch

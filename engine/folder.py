@@ -144,7 +144,7 @@ class ModelFolder:
         x = pool(graph, tokens, self.pooling, skip_prompt=not self.include_prompt)
         for i, module in enumerate(self.head):
             x = linear(graph, x, f"head.{i}", module.activation) if isinstance(module, Dense) else unit_length(graph, x)
-        return Plan(tuple(graph.ops), graph.count, tokens, x)
+        return Plan.of(graph, tokens, x)
 
 
 def folder_name(path: Path) -> str:

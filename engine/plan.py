@@ -76,6 +76,11 @@ class Plan:
     tokens: Value
     pooled: Value
 
+    @classmethod
+    def of(cls, graph: Graph, tokens: Value, pooled: Value) -> Plan:
+        """The plan that a graph has collected."""
+        return cls(tuple(graph.ops), graph.count, tokens, pooled)
+
 
 @dataclass
 class ReferenceRun:

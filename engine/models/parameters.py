@@ -16,6 +16,7 @@ class Parameter:
     "small" (a table that stays float32: every token reads it), "vector" (bias, norm weight: always float32),
     "index" (rows of the first table: int32).
     sources: published tensor names; several are concatenated along axis 0 (query, key and value become one linear).
+    A name begins behind the checkpoint's prefix, unless it begins with a slash or names a module's folder before one.
     """
 
     name: str

@@ -131,7 +131,7 @@ def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str
 
 def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
     """One parameter from its published tensors, concatenated along axis 0, as float32 of the parameter's shape."""
-    names = [_published_name(source if "/" in source else prefix + source, weights) for source in parameter.sources]
+    names = [_published_name(_full_name(source, prefix), weights) for source in parameter.sources]
     # Tables of static models are published in int8 too, whose numbers count as they are.
     whole = parameter.kind == "table" and weights.dtype(names[0]) == "I8"
     parts = [weights.array(name).astype(np.float32) if whole else weights.f32(name) for name in names]
@@ -143,6 +143,11 @@ def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
             + (f" of {len(parts)} such tensors together." if len(parts) > 1 else ".")
         )
     return values
+
+
+def _full_name(source: str, prefix: str) -> str:
+    """A tensor's name in the file: a module's own and one that begins with a slash go without the prefix."""
+    return source.removeprefix("/") if "/" in source else prefix + source
 
 
 def _prefix(first: Parameter, weights: Weights, prefixes: Sequence[str]) -> str:

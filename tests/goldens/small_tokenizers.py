@@ -167,11 +167,12 @@ def _train_sentencepiece(file: Path, **options: Any) -> None:
     file.write_bytes(written.getvalue())
 
 
-def xlm_roberta(folder: Path, max_tokens: int) -> int:
+def xlm_roberta(folder: Path, max_tokens: int, normalization: str = "nmt_nfkc") -> int:
     """XLM-RoBERTa's: a sentencepiece unigram model under fairseq's ids."""
     _train_sentencepiece(
-        folder / "sentencepiece.bpe.model", vocab_size=420, model_type="unigram", character_coverage=0.98
-    )
+        folder / "sentencepiece.bpe.model", vocab_size=420, model_type="unigram", character_coverage=0.98,
+        normalization_rule_name=normalization,
+    )  # fmt: skip
     mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False}
     write_config(folder, "XLMRobertaTokenizer", max_tokens, mask_token=mask)
     (folder / "tokenizer.json").unlink(missing_ok=True)
