@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,12 @@ class Backbone:
             kind = BagTokenizer if "model_type" in self.config else StaticEmbeddingTokenizer
         rows = self.config["vocab_size"]
         return kind.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
+
+    def for_lengths(self, lengths: Iterable[int | None]) -> Backbone:
+        """The same for inputs of these lengths, None being its own: late interaction has limits besides."""
+        room = self.config["max_position_embeddings"] - self.config.get("position_offset", 0)
+        longest = min(room, max(self.max_tokens if length is None else length for length in lengths))
+        return replace(self, max_tokens=longest, config={**self.config, "max_tokens": longest})
 
     @classmethod
     def open(cls, path: Path) -> Backbone:

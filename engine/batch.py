@@ -18,6 +18,7 @@ class Batch:
     """ids, positions, types: (tokens,) int32; starts: (texts + 1,) int64, text i owns starts[i]:starts[i + 1].
 
     prompt: how many tokens at the start of every text are its prompt.
+    visible: (texts,) int32, how many tokens at the start of each text its tokens attend to; None for all.
     """
 
     ids: NDArray[np.int32]
@@ -25,6 +26,7 @@ class Batch:
     types: NDArray[np.int32]
     starts: NDArray[np.int64]
     prompt: int = 0
+    visible: NDArray[np.int32] | None = None
 
     @property
     def tokens(self) -> int:
@@ -40,6 +42,7 @@ class Batch:
         padding_id: int | None = None,
         prompt: int = 0,
         types: Sequence[NDArray[np.int32]] | None = None,
+        visible: NDArray[np.int32] | None = None,
     ) -> Batch:
         """A batch of token id arrays, each (length,) int32; token types as long as they, or all 0.
 
@@ -56,7 +59,7 @@ class Batch:
             before = np.concatenate([[0], counted])[starts[:-1]]
             positions = np.where(flat == padding_id, 0, counted - np.repeat(before, lengths)) + padding_id
         kinds = np.zeros_like(flat) if types is None else np.concatenate(types).astype(np.int32, copy=False)
-        return Batch(flat, positions.astype(np.int32), kinds, starts, prompt)
+        return Batch(flat, positions.astype(np.int32), kinds, starts, prompt, visible)
 
 
 def cut(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> Iterator[slice]:

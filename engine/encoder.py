@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -21,6 +22,7 @@ from engine.errors import EngineError
 from engine.folder import ModelFolder
 from engine.modules import Dense
 from engine.prompts import Role
+from engine.reading import Reading, reader_of
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
 
@@ -49,15 +51,15 @@ class Encoder:
 
     def __init__(self, folder: ModelFolder, weights: Weights, precision: Literal["fp32", "int8"], workers: int):
         self.name, self.precision, self.workers = folder.name, precision, workers
-        self.max_tokens, self.hidden = folder.max_tokens, folder.hidden
         self._folder, self._weights = folder, weights
         offset = folder.config.get("position_offset")
         self._padding_id = None if offset is None else offset - 1
         self._tokenizer = folder.tokenizer()
-        self.special_tokens = self._tokenizer.special_tokens
+        self._reader = reader_of(folder, self._tokenizer)
+        self.max_tokens, self.special_tokens = self._reader.max_tokens, self._reader.special_tokens
         loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
         plan = folder.plan()
-        self.dim = plan.pooled.width
+        self.dim, self.hidden = plan.pooled.width, plan.tokens.width
         self._computation = Computation(plan, loaded, workers)
         self.isa = self._computation.isa
 
@@ -85,37 +87,39 @@ class Encoder:
         parts += [folder.max_tokens, folder.prompts["query"], folder.prompts["document"]]
         # Only where they are: a model without them keeps its fingerprint, and so its index.
         parts += [folder.head] * any(isinstance(module, Dense) for module in folder.head)
-        parts += ["without prompt"] * (not folder.include_prompt)
+        parts += ["without prompt"] * (not folder.include_prompt) + [folder.late] * (folder.late is not None)
         tokenizer = hashlib.sha256(self._tokenizer.published()).hexdigest()
         return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]
 
     @property
     def chunk_tokens(self) -> int:
         """Tokens of text that fit one document: max_tokens less the special tokens and the document prefix."""
-        prefix = self._folder.prompts["document"]
+        prefix = self._reader.prefix("document")
         return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
 
     def encode(self, texts: Sequence[str], *, role: Role | None = None, prompt: str | None = None) -> F32:
         """(n, dim) float32, one row a text, of unit length where the model says so.
 
         role adds the model's prefix for it, none the model's default one; prompt is a prefix to use instead.
+        Raises EngineError where the model has token vectors only.
         """
-        prefix = self._prefix(role) if prompt is None else prompt
-        rows = [pooled for pooled, _, _ in self._batches(texts, prefix, want_tokens=False)]
+        self._need_vectors()
+        reading = self._reader.read(texts, role, prompt)
+        rows = [pooled for pooled, _, _ in self._batches(reading, want_tokens=False)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dim), np.float32)
 
     def encode_tokens(self, texts: Sequence[str], *, role: Role | None = None) -> list[TokenVectors]:
-        """The last layer's token vectors of each text."""
-        return self.encode_all(texts, role=role)[1]
+        """The last layer's token vectors of each text.
+
+        Of a model of late interaction, which needs a role: the projected ones, of unit length; those of a query's mask
+        tokens among them, those of tokens that do not count (a document's punctuation) not.
+        """
+        return self._encode_all(texts, role)[1]
 
     def encode_all(self, texts: Sequence[str], *, role: Role | None = None) -> tuple[F32, list[TokenVectors]]:
         """`encode` and `encode_tokens` from one forward pass."""
-        rows, tokens = [np.zeros((0, self.dim), np.float32)], []
-        for pooled, states, batch in self._batches(texts, self._prefix(role), want_tokens=True):
-            rows.append(pooled)
-            for start, end in zip(batch.starts[:-1], batch.starts[1:], strict=True):
-                tokens.append(TokenVectors(batch.ids[start:end], states[start:end]))
-        return np.concatenate(rows), tokens
+        self._need_vectors()
+        return self._encode_all(texts, role)
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
@@ -134,17 +138,25 @@ class Encoder:
     ) -> None:
         self.close()
 
-    def _prefix(self, role: Role | None) -> str:
-        return self._folder.default_prompt if role is None else self._folder.prompts[role]
+    def _need_vectors(self) -> None:
+        if self._folder.late is not None:
+            raise EngineError(f"{self.name} has a vector for every token and none for a whole text.")
 
-    def _batches(self, texts: Sequence[str], prefix: str, *, want_tokens: bool) -> Iterator[tuple[F32, F32, Batch]]:
+    def _encode_all(self, texts: Sequence[str], role: Role | None) -> tuple[F32, list[TokenVectors]]:
+        reading = self._reader.read(texts, role)
+        rows, tokens = [np.zeros((0, self.dim), np.float32)], list[TokenVectors]()
+        for pooled, states, batch in self._batches(reading, want_tokens=True):
+            rows.append(pooled)
+            for start, end in pairwise(batch.starts):
+                part = slice(start, end) if reading.kept is None else start + np.flatnonzero(reading.kept[len(tokens)])
+                tokens.append(TokenVectors(batch.ids[part], states[part]))
+        return np.concatenate(rows), tokens
+
+    def _batches(self, reading: Reading, *, want_tokens: bool) -> Iterator[tuple[F32, F32, Batch]]:
         if self._computation.closed:
             raise EngineError(f"The encoder of {self.name} was closed.")
-        prompt = self._tokenizer.prompt_tokens(prefix) if prefix else 0
-        if prompt >= self.max_tokens - 1:
-            raise EngineError(f"A prompt of {prompt} tokens leaves {self.name} no room for a text.")
-        ids = self._tokenizer.encode([prefix + text for text in texts] if prefix else texts)
-        for part in cut([len(x) for x in ids]):
-            batch = Batch.of(ids[part], self._padding_id, prompt)
+        for part in cut([len(ids) for ids in reading.ids]):
+            visible = None if reading.visible is None else reading.visible[part]
+            batch = Batch.of(reading.ids[part], self._padding_id, reading.prompt, visible=visible)
             pooled, states = self._computation.run(batch, want_tokens=want_tokens)
             yield pooled, states, batch

@@ -31,6 +31,7 @@ POOLING_KEYS = {
 SOURCES = ("sentence_transformers.", "pylate.models.")
 
 STATIC = "StaticEmbedding"
+MASK = "MultiVectorMask"
 
 # A Dense module's activation, by the class in its config.json.
 DENSE_ACTIVATIONS = {
@@ -118,6 +119,13 @@ def check_sequence(path: Path, entries: Sequence[Entry]) -> None:
         )
 
 
+def is_late(entries: Sequence[Entry]) -> bool:
+    """Whether these are the modules of late interaction: a projection of every token, and no pooling."""
+    kinds = [entry.kind for entry in entries]
+    allowed = {"Dense", "Normalize", MASK}
+    return kinds[:1] == ["Transformer"] and "Dense" in kinds and allowed.issuperset(kinds[1:])
+
+
 def read_pooling(path: Path, entry: Entry, hidden: int) -> Pooling:
     """A Pooling module's settings; its width must be that of the token states."""
     file = path / entry.path / "config.json"
@@ -164,6 +172,7 @@ def read_head(path: Path, entries: Sequence[Entry], width: int, *, of: str) -> t
     head: list[Dense | Normalize] = []
     for entry in entries:
         if entry.kind == "Normalize":
+            _check_ends(path / entry.path / "config.json", of)
             head.append(Normalize())
             continue
         dense = _read_dense(path, entry, of)
@@ -191,10 +200,15 @@ def _read_dense(path: Path, entry: Entry, of: str) -> Dense:
         raise ModelError(
             f"{file}: key 'activation_function' is {activation!r}; this program computes {either(DENSE_ACTIVATIONS)}."
         )
-    # Older files of either kind do not say what they work on.
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key, of) != of:
-            raise ModelError(f"{file}: key {key!r} is {config[key]!r}; this program computes {of!r} here.")
+    _check_ends(file, of)
     if config.get("use_residual", False):
         raise ModelError(f"{file}: key 'use_residual' is true: a sum behind the Dense layer is not computed here.")
     return Dense(entry.path, config["in_features"], config["out_features"], bias, DENSE_ACTIVATIONS[activation])
+
+
+def _check_ends(file: Path, of: str) -> None:
+    """Refuse a module that works on anything else; older files do not say what they work on."""
+    config = read_json(file) if file.is_file() else {}
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, of):
+            raise ModelError(f"{file}: key {key!r} is {config[key]!r}; this program computes {of!r} here.")

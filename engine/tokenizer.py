@@ -159,6 +159,18 @@ class Tokenizer:
         room = self.max_tokens - self.special_tokens
         return [self._template.fill(self._ids(text)[:room])[0] for text in texts]
 
+    def encode_marked(self, texts: Sequence[str], marker: Sequence[int], max_tokens: int) -> list[I32]:
+        """The same with tokens put behind the opening special ones: (t,) int32, t <= max_tokens."""
+        before, after = self._template.ids
+        start = np.concatenate([before, np.array(marker, np.int32)])
+        room = max_tokens - len(start) - len(after)
+        return [np.concatenate([start, self._ids(text)[:room], after]) for text in texts]
+
+    def token_id(self, token: str) -> int | None:
+        """The id of one token by its text; None where the vocabulary does not have it."""
+        found = self._tokenizer.token_to_id(token)
+        return None if found is None else int(found)
+
     def encode_pairs(self, first: str, others: Sequence[str]) -> list[tuple[I32, I32]]:
         """Token ids and types of one text with each of the others: (t,) int32 both, t <= max_tokens.
 

@@ -42,7 +42,8 @@ class InkRun(Structure):
     _fields_ = [
         ("ops", POINTER(InkOp)),
         *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest", "prompt")),
-        *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "buffers", "next", "done", "scratch")),
+        *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "visible", "buffers")),
+        *((name, c_void_p) for name in ("next", "done", "scratch")),
         ("scratch_bytes", c_int64),
     ]
 
@@ -251,7 +252,9 @@ class NativePlan:
                 ops=self._ops, op_count=len(self._ops), tokens=batch.tokens, texts=batch.texts, longest=longest,
                 prompt=batch.prompt,
                 ids=batch.ids.ctypes.data, positions=batch.positions.ctypes.data, types=batch.types.ctypes.data,
-                starts=batch.starts.ctypes.data, buffers=addresses.ctypes.data, next=counters.ctypes.data,
+                starts=batch.starts.ctypes.data,
+                visible=None if batch.visible is None else batch.visible.ctypes.data,
+                buffers=addresses.ctypes.data, next=counters.ctypes.data,
                 done=counters.ctypes.data + 4 * len(self._ops), scratch=int(addresses[-1]),
                 scratch_bytes=self._scratch_bytes(longest),
             )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,7 @@ class Attention:
     """qkv: (tokens, heads.columns); out: (tokens, query heads * width).
 
     causal: a query sees no later key. window: it sees keys at most that many tokens away, both ways.
-    bias: added to the scaled scores, by distance.
+    bias: added to the scaled scores, by distance. A query that sees no key at all attends to nothing: zeros.
     """
 
     qkv: Value
@@ -60,20 +61,22 @@ class Attention:
         q, k, v = columns[:count], columns[count : count + shared], columns[count + shared :]
         k, v = np.repeat(k, self.heads.group, axis=0), np.repeat(v, self.heads.group, axis=0)
         out = np.empty((count, tokens, width), np.float32)
-        for start, end in zip(run.batch.starts[:-1], run.batch.starts[1:], strict=True):
+        for i, (start, end) in enumerate(pairwise(run.batch.starts)):
             scores = q[:, start:end] @ k[:, start:end].transpose(0, 2, 1) * np.float32(self.scale)
-            scores = self._mask(scores, int(end - start), run.weights)
-            weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-            weights /= weights.sum(axis=2, keepdims=True)
+            seen = int(end - start) if run.batch.visible is None else int(run.batch.visible[i])
+            scores = self._mask(scores, int(end - start), seen, run.weights)
+            top = scores.max(axis=2, keepdims=True, initial=-np.inf)
+            weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
+            weights /= np.maximum(weights.sum(axis=2, keepdims=True), np.finfo(np.float32).tiny)
             out[:, start:end] = weights @ v[:, start:end]
         return out.transpose(1, 0, 2).reshape(tokens, count * width)
 
-    def _mask(self, scores: F32, length: int, weights: dict[str, Loaded]) -> F32:
+    def _mask(self, scores: F32, length: int, seen: int, weights: dict[str, Loaded]) -> F32:
         distance = np.arange(length)[None, :] - np.arange(length)[:, None]  # key - query
         if self.bias is not None:
             by_distance = self.bias.by_distance(weights)
             scores = scores + by_distance[:, distance + (by_distance.shape[1] - 1) // 2]
-        hidden = np.zeros((length, length), bool)
+        hidden = np.repeat(np.arange(length)[None, :] >= seen, length, axis=0)
         if self.causal:
             hidden |= distance > 0
         if self.window is not None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel
 from engine.errors import ModelError
 from engine.folder import ModelFolder
-from engine.models import static
-from engine.modules import DENSE_ACTIVATIONS, POOLING_KEYS, STATIC, Dense
 from engine.prompts import Role
 from engine.weights import packed
 from engine.weights.safetensors import SINGLE_FILE, Weights
+from engine.weights.settings import write_settings
 from engine.weights.staging import new_folder
 
 # Copied byte by byte from where the tokenizer lies; a missing one of these is no fault.
@@ -57,7 +54,7 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
             if (folder.transformer / name).is_file():
                 shutil.copyfile(folder.transformer / name, staging / name)
         (staging / "tokenizer.json").write_bytes(tokenizer.published())
-        _write_settings(staging, folder, prompts)
+        write_settings(staging, folder, prompts)
         _write_licence(staging, folder, known)
         (staging / "README.md").write_text(_card(folder, known, prompts, digest), encoding="utf-8", newline="\n")
 
@@ -77,50 +74,6 @@ def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
             f"not {by_name.sha256}. The file is damaged, or a model of its own that needs a name of its own."
         )
     return by_name
-
-
-def _write_settings(staging: Path, folder: ModelFolder, prompts: dict[Role, str]) -> None:
-    """What ModelFolder found out, written so that it is found out again whatever the folder is called."""
-    module = "sentence_transformers.models"
-    is_static = folder.model_type == static.MODEL_TYPE
-    parts = [("", STATIC)] if is_static else [("", "Transformer"), ("1_Pooling", "Pooling")]
-    for i, part in enumerate(folder.head, len(parts)):
-        parts.append((f"{i}_{type(part).__name__}", type(part).__name__))
-        if isinstance(part, Dense):
-            _write_json(staging / parts[-1][0] / "config.json", _dense_settings(part))
-    _write_json(
-        staging / "modules.json",
-        [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{kind}"} for i, (path, kind) in enumerate(parts)],
-    )
-    if not is_static:
-        _write_json(staging / "1_Pooling" / "config.json", _pooling_settings(folder))
-        own = {"max_seq_length": folder.max_tokens, "do_lower_case": folder.backbone.lowercase}
-        _write_json(staging / "sentence_bert_config.json", own)
-    settings: dict[str, Any] = {"prompts": prompts}
-    if folder.default_prompt:
-        settings = {"prompts": {**prompts, "default": folder.default_prompt}, "default_prompt_name": "default"}
-    _write_json(staging / "config_sentence_transformers.json", settings)
-
-
-def _pooling_settings(folder: ModelFolder) -> dict[str, Any]:
-    """config.json of the Pooling module."""
-    modes = {key: mode == folder.pooling for key, mode in POOLING_KEYS.items()}
-    excluded = {} if folder.include_prompt else {"include_prompt": False}
-    return {"word_embedding_dimension": folder.hidden, **modes, **excluded}
-
-
-def _dense_settings(dense: Dense) -> dict[str, Any]:
-    """config.json of a Dense module; its weights lie among the others, packed."""
-    names = {name: published for published, name in DENSE_ACTIVATIONS.items()}
-    return {
-        "in_features": dense.inputs, "out_features": dense.outputs, "bias": dense.bias,
-        "activation_function": names[dense.activation],
-    }  # fmt: skip
-
-
-def _write_json(file: Path, value: Any) -> None:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
 
 
 def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | None) -> None:

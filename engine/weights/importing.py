@@ -11,6 +11,7 @@ from engine.backbone import TRANSFORMER_CONFIGS
 from engine.catalog import Catalog, local_models
 from engine.errors import ModelError
 from engine.folder import ModelFolder
+from engine.models import static
 from engine.vocabularies import SENTENCEPIECE_FILES
 from engine.weights import packed
 from engine.weights.convert import LICENCE_FILES, identify
@@ -18,7 +19,9 @@ from engine.weights.safetensors import SHARD_INDEX, Weights
 from engine.weights.staging import new_folder
 
 COPY_CHUNK_BYTES = 1 << 22
-_OF_FOLDER = ("modules.json", "config_sentence_transformers.json", "README.md", *LICENCE_FILES)
+_OF_FOLDER = (
+    "modules.json", "config_sentence_transformers.json", "artifact.metadata", "README.md", *LICENCE_FILES
+)  # fmt: skip
 _OF_TRANSFORMER = (
     "config.json", "tokenizer.json", "tokenizer_config.json", SHARD_INDEX, *TRANSFORMER_CONFIGS,
     *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", *SENTENCEPIECE_FILES),
@@ -89,7 +92,8 @@ def import_model(source: Path, models_dir: Path, progress: packed.Progress | Non
     name = known.name if known else folder.name
     if name in local_models():
         name += "-published"
-    if Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
+    by_name = folder.late is None and folder.model_type != static.MODEL_TYPE
+    if by_name and Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
         raise ModelError(
             f"{folder.path / 'modules.json'} is missing; under the name {name} nothing would say how to pool."
         )

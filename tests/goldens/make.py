@@ -30,7 +30,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
-from tests.goldens import rerankers, small_tokenizers, static
+from tests.goldens import late, rerankers, small_tokenizers, static
 from tests.goldens.checkpoint import shake, write_weights
 from tests.goldens.small_tokenizers import write_json
 from tests.goldens.texts import AWKWARD, COMPOSED_BY_US
@@ -262,7 +262,7 @@ def main() -> None:
     parser.add_argument("--minilm", type=Path, metavar="FOLDER", help="all-MiniLM-L6-v2 as published")
     options = parser.parse_args()
     makers = {name: partial(make, name, checkpoint) for name, checkpoint in CHECKPOINTS.items()}
-    makers |= static.MAKERS | rerankers.MAKERS
+    makers |= static.MAKERS | rerankers.MAKERS | late.MAKERS
     for name in options.names or makers:
         print(name)
         makers[name]()

@@ -54,6 +54,7 @@ typedef struct {
     int32_t prompt;  /* tokens at the start of every text that are its prompt */
     const int32_t *ids, *positions, *types;
     const int64_t *starts;
+    const int32_t *visible; /* keys that each text's queries may see, or NULL for all */
     void *const *buffers;
     int32_t *next, *done; /* atomics */
     void *scratch;        /* scratch_bytes for each worker */

@@ -208,10 +208,10 @@ static float softmax_row(float *s, int32_t len, float scale) {
     return 1.0f / vf_sum(sum);
 }
 
-/* The keys that query r may see: first, and one past the last. */
+/* The keys that query r may see: first, and one past the last of the first `seen`. */
 INK_INLINE int32_t first_key(const ink_op *op, int32_t r) { return op->window >= 0 && r > op->window ? r - op->window : 0; }
-INK_INLINE int32_t end_key(const ink_op *op, int32_t r, int32_t len) {
-    int32_t end = op->mode ? r + 1 : len;
+INK_INLINE int32_t end_key(const ink_op *op, int32_t r, int32_t seen) {
+    int32_t end = op->mode && r + 1 < seen ? r + 1 : seen;
     return op->window >= 0 && r + op->window + 1 < end ? r + op->window + 1 : end;
 }
 
@@ -230,7 +230,7 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
     int32_t text = index / op->heads, head = index % op->heads, d = op->head_dim;
     int32_t kv = head / (op->heads / op->kv_heads);
     int64_t start = run->starts[text], ld = stride_of(op->k), ldo = stride_of(op->n);
-    int32_t len = (int32_t)(run->starts[text + 1] - start);
+    int32_t len = (int32_t)(run->starts[text + 1] - start), seen = run->visible ? run->visible[text] : len;
     int32_t wide = round_up(len, INK_PANEL), d_panels = blocks(d, INK_PANEL), d_wide = d_panels * INK_PANEL;
     const float *row = buffer(run, op->a) + start * ld, *q = row + (int64_t)head * d;
     const float *k = row + (int64_t)(op->heads + kv) * d, *v = row + (int64_t)(op->heads + op->kv_heads + kv) * d;
@@ -249,13 +249,23 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
     int64_t ldv = d_wide == d ? ld : d_wide;
     for (int32_t r = 0; r < len; r += QUERY_BLOCK) {
         int32_t count = len - r < QUERY_BLOCK ? len - r : QUERY_BLOCK;
-        int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, len);
+        int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, seen);
+        if (high <= low) { /* no query of the block sees a key */
+            for (int32_t i = 0; i < count; i++)
+                memset(buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
+            continue;
+        }
         f32_block(count, blocks(high - low, INK_PANEL), q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
                   (int64_t)d * INK_PANEL, d, scores, wide);
         float inverse[QUERY_BLOCK];
         for (int32_t i = 0; i < count; i++) {
             float *s = scores + (int64_t)i * wide;
-            int32_t first = first_key(op, r + i) - low, end = end_key(op, r + i, len) - low;
+            int32_t first = first_key(op, r + i) - low, end = end_key(op, r + i, seen) - low;
+            if (first >= end) { /* nor does this one: zeros, the weights of nothing */
+                memset(s, 0, (size_t)(high - low) * sizeof(float));
+                inverse[i] = 0.0f;
+                continue;
+            }
             for (int32_t j = 0; j < first; j++) s[j] = INK_HIDDEN;
             for (int32_t j = end; j < high - low; j++) s[j] = INK_HIDDEN;
             if (bias)
