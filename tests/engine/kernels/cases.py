@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,7 @@ def every_case(seed: int = 3) -> Iterator[Case]:
                 yield plan_case(model, f"{hidden}/{heads}/{inner} {precision} {pooling}", PLAN_BOUNDS[precision])
     for kind in ATTENTIONS:
         yield plan_case(modern_model(random, kind), kind, PLAN_BOUNDS["fp32"])
+        yield plan_case(blinkered(modern_model(random, kind)), f"{kind}, some keys unseen", PLAN_BOUNDS["fp32"])
     for precision in ("fp32", "int8"):
         yield plan_case(static_model(random, precision), f"static {precision}", PLAN_BOUNDS["fp32"])
 
@@ -224,6 +225,13 @@ def modern_model(
     return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids, prompt=1))
 
 
+def blinkered(model: SmallModel) -> SmallModel:
+    """The same with texts that attend to their first tokens only, one of them to none."""
+    seen = [1, 0, 3, 5, 10, 20]
+    assert len(seen) == model.batch.texts
+    return replace(model, batch=replace(model.batch, visible=np.array(seen, np.int32)))
+
+
 def static_model(random: np.random.Generator, precision: str) -> SmallModel:
     """A table whose rows tokens share, and texts without a token among the others."""
     table = random.standard_normal((20, 21)).astype(np.float32)
@@ -244,7 +252,7 @@ def plan_case(model: SmallModel, name: str, bound: float) -> Case:
     compiler = Compiler(model.weights)
     for step in model.plan.ops:
         step.compile(compiler)
-    batch, first_weight = model.batch, 6
+    batch, first_weight = model.batch, 7
     number = {array.ctypes.data: i + first_weight + 1 for i, array in enumerate(compiler.kept)}
     ops = (InkOp * len(compiler.ops))(*compiler.ops)
     for op in ops:
@@ -256,7 +264,8 @@ def plan_case(model: SmallModel, name: str, bound: float) -> Case:
     pooled, tokens = run_reference(model.plan, model.weights, batch)
     places = tuple(compiler.places[value.index] for value in (model.plan.pooled, model.plan.tokens))
     raw = np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8)
-    inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, *compiler.kept]
+    visible = np.zeros(0, np.int32) if batch.visible is None else batch.visible
+    inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, visible, *compiler.kept]
     ints = (*places, batch.prompt, 1 << 20)
     return Case("plan", name, ints, inputs, [padded_columns(pooled), padded_columns(tokens)], bound)
 

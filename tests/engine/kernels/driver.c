@@ -88,7 +88,7 @@ static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t in
     ink_run run = {
         .ops = op, .op_count = ops, .tokens = (int32_t)(in[1].bytes / 4), .texts = texts, .longest = longest,
         .prompt = ints[2], .ids = in[1].data, .positions = in[2].data, .types = in[3].data, .starts = starts,
-        .buffers = place, .next = counters, .done = counters + ops, .scratch = take(2 * (int64_t)ints[3]),
+        .visible = in[6].bytes ? in[6].data : NULL, .buffers = place, .next = counters, .done = counters + ops, .scratch = take(2 * (int64_t)ints[3]),
         .scratch_bytes = ints[3],
     };
     ink_run_plan(isa, pool, &run);

@@ -16,6 +16,7 @@ from tests.engine.kernels.cases import (
     PLAN_BOUNDS,
     Case,
     SmallModel,
+    blinkered,
     every_case,
     modern_model,
     small_model,
@@ -79,6 +80,12 @@ def test_every_kind_of_attention_equals_the_reference_and_itself(isa: str, kind:
 
 
 @pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_keys_that_are_not_to_be_seen_are_not(isa: str, kind: str) -> None:
+    check_plan(blinkered(modern_model(np.random.default_rng(5), kind)), isa, PLAN_BOUNDS["fp32"])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_static_table_equals_the_reference_and_itself(isa: str, precision: str) -> None:
     check_plan(static_model(np.random.default_rng(5), precision), isa, PLAN_BOUNDS["fp32"])
@@ -97,7 +104,8 @@ def check_plan(model: SmallModel, isa: str, bound: float) -> None:
         more, _ = NativePlan(model.plan, model.weights, found, workers).run(model.batch, want_tokens=False)
         assert np.array_equal(more, got_pooled)
     for i, (start, end) in enumerate(zip(model.batch.starts[:-1], model.batch.starts[1:], strict=True)):
-        alone = model.batch.of([model.batch.ids[start:end]], prompt=model.batch.prompt)
+        seen = None if model.batch.visible is None else model.batch.visible[i : i + 1]
+        alone = model.batch.of([model.batch.ids[start:end]], prompt=model.batch.prompt, visible=seen)
         assert np.array_equal(plan.run(alone, want_tokens=False)[0][0], got_pooled[i])
 
 
