@@ -19,11 +19,13 @@ class MaintenanceTables(ContentTables, VectorTables):
         """
         with self.transaction():
             found = self._all("SELECT content_id FROM contents WHERE uses = 0 LIMIT ?", limit)
+            keys: set[bytes] = set()
             for (content_id,) in found:
                 assert isinstance(content_id, int)
-                keys = self._all("SELECT DISTINCT text_hash FROM chunks WHERE content_id = ?", content_id)
+                rows = self._all("SELECT text_hash FROM chunks WHERE content_id = ?", content_id)
+                keys.update(key for (key,) in rows if isinstance(key, bytes))
                 self.drop_content(content_id)
-                self.drop_unused_vectors([key for (key,) in keys if isinstance(key, bytes)])
+            self.drop_unused_vectors(sorted(keys))  # all at once: each segment's ids are rewritten once
             if found:
                 self._finish_generation()
             return len(found) + self.drop_retired(limit * 16)

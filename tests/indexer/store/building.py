@@ -73,7 +73,7 @@ def add_file(
         chunks.append(NewChunk(at, at + len(text), text, line=1, embed=embed))
         at += len(text) + 1
     with writer.transaction():
-        content = writer.begin_content(text_hash("\n".join(texts)), extractor, title=title)
+        content = writer.begin_content(text_hash(repr(texts)), extractor, title=title)
         if not content.complete:
             writer.add_chunks(content.content_id, chunks[content.chunk_count :])
             writer.finish_content(content.content_id, char_count=max(at - 1, 0))
@@ -98,6 +98,7 @@ def rows_in(writer: Writer) -> dict[str, int]:
     """How many rows each table of ours holds, those of the word indexes left out."""
     names = writer.db.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
-        "AND name NOT GLOB 'words_*' AND name NOT GLOB 'stems_*' AND name NOT GLOB 'names_*' AND name NOT LIKE 'sqlite%'"
+        "AND name NOT GLOB 'words_*' AND name NOT GLOB 'stems_*' AND name NOT GLOB 'names_*' "
+        "AND name NOT LIKE 'sqlite%'"
     ).fetchall()
     return {name: writer.db.execute(f"SELECT count(*) FROM {name}").get for (name,) in names}
