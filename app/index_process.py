@@ -103,6 +103,7 @@ class IndexClient:
         self._fatal = ""
         self._paused = False
         self._finishing = False
+        self._added: list[str] = []
         self._thread: threading.Thread | None = None
         self._stderr: collections.deque[str] = collections.deque(maxlen=STDERR_LINES)
 
@@ -141,11 +142,13 @@ class IndexClient:
     # ---- commands ----
 
     def add_root(self, path: str) -> None:
-        """Index this folder from now on."""
+        """Index this folder from now on; said again after a crash, which may have come before it was written down."""
+        self._added.append(path)
         self._send(AddRoot(path))
 
     def remove_root(self, path: str) -> None:
         """Forget this folder."""
+        self._added = [added for added in self._added if added != path]
         self._send(RemoveRoot(path))
 
     def pause(self) -> None:
@@ -203,6 +206,8 @@ class IndexClient:
         threading.Thread(target=self._read_stderr, args=(process,), name="indexer-stderr", daemon=True).start()
         with self._lock:
             self._process = process
+        for path in self._added:
+            self._send(AddRoot(path))
         if self._paused:
             self._send(Pause())
         if self._finishing:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from indexer.extract import Extractor
@@ -166,6 +167,7 @@ class ExtractProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=inherited,
+            env=_environment(),
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         for descriptor in inherited:
@@ -190,6 +192,16 @@ def _read_answers(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[b
     except (OSError, ValueError):
         pass  # `stop` closed the pipe under us: the same as its end
     answers.put(None)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, and where this package lies, also when it was found by other means than PYTHONPATH."""
+    environment = dict(os.environ)
+    if not getattr(sys, "frozen", False):
+        source = str(Path(__file__).resolve().parent.parent.parent)
+        known = environment.get("PYTHONPATH", "").split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join([source, *(path for path in known if path not in ("", source))])
+    return environment
 
 
 def _unpacked(fields: list[Any]) -> Piece:

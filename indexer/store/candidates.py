@@ -34,7 +34,7 @@ from indexer.store.records import path_key
 from indexer.store.terms import stemmer, term_key, unpack_counts
 
 SMALL_SCOPE_CHUNKS = 4_000  # up to so many, distances of record are measured in SQL instead of scanning the code
-OVERSAMPLE = 2  # candidates of the int8 scan for each one wanted, rescored from the record
+OVERSAMPLE = 1.25  # candidates of the int8 scan for each one wanted, rescored from the record
 EMPTY = np.empty(0, np.int64)
 
 
@@ -145,7 +145,7 @@ class StoreCandidates:
             return _best(small[known], cosines[known], limit)
         self._refresh(generation.generation, generation.stamp.dim)
         scores = self._scan(query)
-        wanted = limit * OVERSAMPLE
+        wanted = int(limit * OVERSAMPLE)
         while True:  # a filter that leaves little of the best takes more of them, up to all: it acts before the limit
             vector_ids = self._top(scores, wanted)
             chunk_ids, content_ids, cosines = self._chunks_of(vector_ids, query)
@@ -191,10 +191,8 @@ class StoreCandidates:
         order = np.array([at[row[0]] for row in rows], np.int64)
         content_ids[order] = [row[1] for row in rows]
         lengths[order] = [row[2] for row in rows]
-        unpacked = [unpack_counts(row[3]) for row in rows]
-        owners = np.repeat(order, [keys.size for keys, _ in unpacked])
-        all_keys = np.concatenate([keys for keys, _ in unpacked])
-        all_counts = np.concatenate([values for _, values in unpacked])
+        sizes, all_keys, all_counts = unpack_counts([row[3] for row in rows])
+        owners = np.repeat(order, sizes)
         for column, stem in enumerate(stems):
             hits = all_keys == term_key(stem)
             counts[owners[hits], column] = all_counts[hits]

@@ -87,10 +87,10 @@ def test_a_second_indexer_of_the_same_folder_is_refused(data_dir: Path, root: Pa
 
 
 def test_the_end_of_input_ends_the_process(data_dir: Path, model: Path) -> None:
-    child = start_child(data_dir, model)
-    assert child.stdin is not None
-    child.stdin.close()
-    assert child.wait(20) == 0
+    with start_child(data_dir, model) as child:
+        assert child.stdin is not None
+        child.stdin.close()
+        assert child.wait(20) == 0
 
 
 def test_sigterm_ends_the_process_in_order(data_dir: Path, root: Path, model: Path) -> None:
@@ -105,17 +105,17 @@ def test_sigterm_ends_the_process_in_order(data_dir: Path, root: Path, model: Pa
 
 def test_killing_the_indexer_ends_its_extraction_process(data_dir: Path, root: Path, model: Path) -> None:
     write_mixed(root, 5)
-    child = start_child(data_dir, model)
-    assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(encode_line(AddRoot(str(root))))
-    child.stdin.flush()
-    while '"words"' not in child.stdout.readline():
-        pass
-    wait_until(lambda: bool(psutil.Process(child.pid).children()), 20, "no extraction process")
-    workers = psutil.Process(child.pid).children()
-    child.kill()
-    child.wait()
-    assert psutil.wait_procs(workers, timeout=10)[1] == []
+    with start_child(data_dir, model) as child:
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(encode_line(AddRoot(str(root))))
+        child.stdin.flush()
+        while '"words"' not in child.stdout.readline():
+            pass
+        wait_until(lambda: bool(psutil.Process(child.pid).children()), 20, "no extraction process")
+        workers = psutil.Process(child.pid).children()
+        child.kill()
+        child.wait()
+        assert psutil.wait_procs(workers, timeout=10)[1] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the signal of a closing pipe is Linux's")
@@ -125,13 +125,12 @@ def test_an_extraction_process_that_holds_everything_up_dies_with_the_indexer() 
         "import sys; from indexer.extract.worker import _follow_life_line; _follow_life_line(int(sys.argv[1]));"
         "print('ready', flush=True); sum(range(10**12))"  # one C call that no thread can interrupt
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, str(read_end)], cwd=ROOT, stdout=subprocess.PIPE, pass_fds=[read_end], text=True
-    )
-    os.close(read_end)
-    assert child.stdout is not None and child.stdout.readline() == "ready\n"
-    os.close(write_end)
-    assert child.wait(10) == -signal.SIGIO
+    command = [sys.executable, "-c", code, str(read_end)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, pass_fds=[read_end], text=True) as child:
+        os.close(read_end)
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        os.close(write_end)
+        assert child.wait(10) == -signal.SIGIO
 
 
 def test_killing_the_parent_ends_the_indexer_and_its_worker(data_dir: Path, root: Path, model: Path) -> None:
