@@ -263,9 +263,15 @@ class Search:
     ) -> Hit:
         if self.cancelled():
             raise Cancelled
-        marked = word_spans(passage.text, self.shown_stems, query.terms, self.source.stems, self.known_words)
-        start, end = best_sentence(passage.text, self._matches(passage, marked, exact=number < EXACT_PASSAGES))
-        shown = snippet(passage.text, (start, end), marked)
+
+        def mark(text: str) -> list[tuple[int, int]]:
+            return word_spans(text, self.shown_stems, query.terms, self.source.stems, self.known_words)
+
+        matches = self._matches(passage, exact=number < EXACT_PASSAGES)
+        if not matches:
+            matches = [(1.0, start, end) for start, end in mark(passage.text)]
+        start, end = best_sentence(passage.text, matches)
+        shown = snippet(passage.text, (start, end), mark)
         return Hit(
             documents=tuple(owners),
             score=float(found.scores[i]),
@@ -281,8 +287,8 @@ class Search:
             weak=False,
         )
 
-    def _matches(self, passage: Passage, marked: list[tuple[int, int]], exact: bool) -> list[tuple[float, int, int]]:
-        """What in the passage answers the query: tokens by meaning where they are known, else words.
+    def _matches(self, passage: Passage, exact: bool) -> list[tuple[float, int, int]]:
+        """Which tokens of the passage answer the query, as (gain, start, end); none where they are not known.
 
         exact: ask the tokenizer where each token stands, which costs about half a millisecond.
         """
@@ -291,7 +297,7 @@ class Search:
             rows, gains = maxsim.where(self.meaning.tokens, self.token_weights, bits)
             encoder, text = self.encoder, passage.text
             return token_spans_hit(rows, gains, encoder.token_spans(text) if exact else even_spans(bits.shape[0], text))
-        return [(1.0, start, end) for start, end in marked]
+        return []
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:

@@ -78,16 +78,27 @@ def word_spans(
     """
     found: list[tuple[int, int]] = []
     known = {} if known is None else known
+    heads = {_head(stem) for stem in stems} | {_head(term.prepared) for term in terms if term.prefix}
     for match in _WORD.finditer(text):
         word = match[0]
-        if word not in known:
-            known[word] = not UNSPACED_RUN.search(word) and _is_asked(word, stems, terms, stem)
-        if known[word]:
+        asked = known.get(word)
+        if asked is None:
+            if word.isascii():
+                asked = _head(word.lower()) in heads and _is_asked(word, stems, terms, stem)
+            else:
+                asked = not UNSPACED_RUN.search(word) and _is_asked(word, stems, terms, stem)
+            known[word] = asked
+        if asked:
             found.append(match.span())
     wanted = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
     for piece in wanted:
         found += [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
     return _join(found)
+
+
+def _head(word: str) -> str:
+    """What a word and its stem have in common at least: two letters, but y may have become i."""
+    return word[:2].replace("y", "i")
 
 
 def _is_asked(word: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> bool:
@@ -111,8 +122,11 @@ def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int,
     ]
 
 
-def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]) -> Snippet:
-    """A stretch of about SNIPPET_CHARS around `focus` (start, end), with `marked` words and the focus located in it."""
+def snippet(text: str, focus: tuple[int, int], mark: Callable[[str], list[tuple[int, int]]]) -> Snippet:
+    """A stretch of about SNIPPET_CHARS around `focus` (start, end), with the focus located in it.
+
+    mark: where the words to highlight stand in a piece of text.
+    """
     begin, end = _window(text, focus)
     lead = "…" if begin > 0 else ""
     if begin == 0 or text[begin - 1].isspace():
@@ -130,7 +144,7 @@ def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]
         first, last = (len(lead) + at - lost[bisect_right(gaps, at)] for at in places)
         return min(first, len(shown)), min(max(first, last), len(shown))
 
-    highlights = tuple(moved(start, stop) for start, stop in marked if start >= begin and stop <= end)
+    highlights = tuple(moved(begin + start, begin + stop) for start, stop in mark(window))
     return Snippet(shown + ("…" if end < len(text.rstrip()) else ""), highlights, moved(*focus))
 
 

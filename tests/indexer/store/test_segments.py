@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,7 @@ def test_merged_segments_find_what_brute_force_finds(
     count = writer.db.execute("SELECT count(*) FROM segments").get
     assert count <= 4 * segments.FAN_OUT
     ranges = writer.db.execute("SELECT first_id, last_id FROM segments ORDER BY first_id").fetchall()
-    assert all(a[1] < b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in itertools.pairwise(ranges))
 
 
 def test_deletions_leave_the_codes_until_a_quarter_is_dead(
