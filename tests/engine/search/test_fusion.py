@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+
+from engine.search.fusion import fuse, standardise
+
+
+def test_scores_get_mean_0_and_deviation_1() -> None:
+    out = standardise(np.array([1, 2, 3, 10], np.float32))
+    assert abs(float(out.mean())) < 1e-6 and abs(float(out.std()) - 1) < 1e-6
+
+
+def test_candidates_without_a_score_rank_with_the_last() -> None:
+    out = standardise(np.array([3, np.nan, 1], np.float32))
+    assert out.tolist() == [1.0, -1.0, -1.0]
+
+
+def test_equal_scores_decide_nothing() -> None:
+    assert standardise(np.array([5, 5, np.nan], np.float32)).tolist() == [0, 0, 0]
+    assert standardise(np.array([np.nan, np.nan], np.float32)).tolist() == [0, 0]
+
+
+def test_weights_decide_between_disagreeing_scores() -> None:
+    a, b = np.array([1, 2], np.float32), np.array([2, 1], np.float32)
+    assert fuse([(1.0, a), (0.5, b)]).argmax() == 1
+    assert fuse([(0.5, a), (1.0, b)]).argmax() == 0
