@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,11 +19,12 @@ from indexer.watch.hints import Hint
 from indexer.watch.ignore import IGNORE_FILES, IgnoreRules
 from indexer.watch.scanner import Comparison, Outcome, Scope
 from indexer.watch.volumes import SAMPLE_FILES, root_trouble
-from indexer.watch.walk import absolute, relative
+from indexer.watch.walk import absolute, exact_path, relative
 from indexer.watch.watcher import Watcher, open_watcher
 from indexer.words import Derivation
 
 NEVER = float("inf")
+EVENTS_ARE_EXACT = sys.platform == "linux"  # elsewhere an event may spell a name otherwise than the disk does
 POLL_SHARE = 30  # a comparison may take at most this fraction (1 in 30) of the time where folders are polled
 
 EXHAUSTED = (
@@ -198,7 +200,7 @@ class RootKeeper:
                 directory = os.path.dirname(hint.path)
                 scope.rules.forget(directory)
                 yield from comparison.tree(scope, relative(scope.path, directory) or b"", urgent=True)
-            yield from comparison.path(scope, path)
+            yield from comparison.path(scope, path if EVENTS_ARE_EXACT else exact_path(scope.path, path))
         yield from comparison.finish()
         self._settle(comparison.outcome)
 

@@ -288,7 +288,12 @@ class Service:
         wanted = _bytes(path) if path else None
         for root in self._writer.roots():
             for failure in self._writer.failures(root_id=root.root_id):
-                if wanted in (None, absolute(root.path, failure.path)):
+                path_there = absolute(root.path, failure.path)
+                if wanted not in (None, path_there):
+                    continue
+                if failure.kind == "folder":
+                    self._roots.rescan(path_there)
+                else:
                     with self._writer.transaction():
                         self._writer.clear_failure(root.root_id, failure.path)
                         self._writer.enqueue(root.root_id, [failure.path], priority=PRIORITY_BIG + 1)
@@ -368,14 +373,16 @@ class Service:
     # ---- in between ----
 
     def _tidy_up(self) -> bool:
-        """With all work done: remove what no document uses, then give the room back. True while there is more."""
+        """With nothing left to do: remove what no document uses, then give the room back. True while there is more."""
         if not self._tidy:
             return False
-        if self._writer.queue_length() == 0 and self._writer.purge_orphans():
+        if self._writer.purge_orphans():
             return True
         self._writer.tidy()
         if self._meaning is not None:
             self._writer.set_stamp(TOKENIZER_STAMP, self._tokenizer_name)
+        if self._reading is None:
+            self._large.stop()  # one idle process is enough
         self._tidy = False
         self._announce_change(now=True, always=True)
         self._meter.finished()

@@ -205,10 +205,14 @@ def test_docx_gives_text_tables_notes_and_title() -> None:
     note = f"<w:footnotes {space}><w:footnote><w:p><w:r><w:t>A footnote</w:t></w:r></w:p></w:footnote></w:footnotes>"
     cell = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
     table = "<w:tbl><w:tr>" + cell.format("left") + cell.format("right") + "</w:tr></w:tbl>"
-    data = docx_file(["One &amp; two", f"</w:t></w:r></w:p>{table}<w:p><w:r><w:t>after"], title="Letter", extra={
-        "word/footnotes.xml": note.encode(),
-        "word/header1.xml": f"<w:hdr {space}><w:p><w:r><w:t>On each page</w:t></w:r></w:p></w:hdr>".encode(),
-    })
+    data = docx_file(
+        ["One &amp; two", f"</w:t></w:r></w:p>{table}<w:p><w:r><w:t>after"],
+        title="Letter",
+        extra={
+            "word/footnotes.xml": note.encode(),
+            "word/header1.xml": f"<w:hdr {space}><w:p><w:r><w:t>On each page</w:t></w:r></w:p></w:hdr>".encode(),
+        },
+    )
     assert title_of("a.docx", data) == "Letter"
     text = text_of("a.docx", data)
     assert "One & two" in text and "left\tright" in text and "after" in text

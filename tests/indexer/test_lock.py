@@ -1,0 +1,29 @@
+"""One indexer a data folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from indexer.errors import IndexerError
+from indexer.lock import AlreadyIndexingError, DataFolderLock
+
+
+def test_the_second_is_refused_with_a_sentence_that_names_the_first(tmp_path: Path) -> None:
+    with DataFolderLock(tmp_path), pytest.raises(AlreadyIndexingError) as caught, DataFolderLock(tmp_path):
+        pass
+    assert f"(process {os.getpid()})" in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+def test_it_is_free_again_when_the_first_has_ended(tmp_path: Path) -> None:
+    for _ in range(2):
+        with DataFolderLock(tmp_path):
+            pass
+
+
+def test_a_folder_that_cannot_be_made_is_known_trouble(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(IndexerError), DataFolderLock(tmp_path / "file" / "data"):
+        pass
