@@ -21,8 +21,9 @@ class Weights:
 
 
 def standardise(scores: F32) -> F32:
-    """Mean 0 and deviation 1 over the candidates that have a score; those without one (NaN) get the lowest there is.
+    """Mean 0 and deviation 1 over the candidates that have a score; those without one (NaN) get the mean.
 
+    So a passage that has no vector yet is neither favoured nor buried.
     scores: (n,) float32. Returns (n,) float32; all 0 where the scores do not differ.
     """
     known = ~np.isnan(scores)
@@ -33,7 +34,6 @@ def standardise(scores: F32) -> F32:
     deviation = float(values.std())
     if deviation > 1e-9:
         out[known] = (values - values.mean()) / deviation
-    out[~known] = out[known].min()
     return out
 
 

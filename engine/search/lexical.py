@@ -110,7 +110,7 @@ class Words:
     @classmethod
     def of(cls, query: Query, source: CandidateSource) -> Words:
         """Stem the query's terms and ask how often each occurs."""
-        stems = dict.fromkeys(stem for term in query.terms for stem in source.stems(term.prepared))
+        stems = dict.fromkeys(stem for term in query.terms for stem in source.stems(term.prepared) if not term.prefix)
         ranked = sorted(zip(source.frequencies(list(stems)), stems, strict=True))
         return cls(tuple(stem for _, stem in ranked), tuple(count for count, _ in ranked))
 
@@ -121,9 +121,7 @@ def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSou
     The posting lists of the rarest stems are read up to a budget; which chunks hold how much idf is counted from them
     alone, and only the best are scored in full by the caller. Returns chunk ids, not ordered.
     """
-    found = [
-        source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.terms if term.exact or term.prefix
-    ]
+    found = [source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.identifiers]
     weights = idf(words.frequencies, source.statistics())
     lists: list[I64] = []
     shares: list[F32] = []

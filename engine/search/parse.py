@@ -69,8 +69,8 @@ class Query:
 
     @property
     def identifiers(self) -> tuple[Term, ...]:
-        """Terms that are codes rather than words."""
-        return tuple(term for term in self.terms if term.exact)
+        """Terms that are codes or beginnings rather than words."""
+        return tuple(term for term in self.terms if term.exact or term.prefix)
 
     @property
     def empty(self) -> bool:

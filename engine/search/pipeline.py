@@ -14,7 +14,7 @@ from engine.search import maxsim
 from engine.search.candidates import F32, I64, U8, CandidateSource, Filters, FoundDocument, Passage, Scope, Statistics
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
 from engine.search.fusion import Weights, fuse
-from engine.search.lexical import Words, bm25, bm25_of_documents, find_by_words, idf
+from engine.search.lexical import EXACT_LIMIT, Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
 from engine.search.snippet import best_sentence, even_spans, snippet, token_spans_hit, word_spans
 
@@ -23,7 +23,8 @@ NEAREST = 200  # chunks taken by meaning
 BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
 EXACT_PASSAGES = 5  # hits whose passage is located token by token
-TELLING_HITS = 100  # an identifier with more exact hits than this is an ordinary word
+TELLING_HITS = 100  # an identifier, or a short query, with more exact hits than this is nothing special
+SHORT_QUERY_STEMS = 4  # up to so many words, passages that hold all of them come first
 
 
 NO_FILTERS = Filters()
@@ -80,7 +81,10 @@ class Result:
 
 @dataclass(slots=True)
 class Candidates:
-    """The chunks under consideration, as parallel arrays of n; cosines are NaN without a vector."""
+    """The chunks under consideration, as parallel arrays of n.
+
+    words: BM25; cosines: NaN without a vector; exact: how many exact hits they hold, which come before all else.
+    """
 
     chunk_ids: I64
     content_ids: I64
@@ -191,9 +195,16 @@ class Search:
         scores[np.isin(counts.content_ids, named)] += NAME_SHARE * idf(words.frequencies, statistics).sum()
         exact = np.zeros(ids.shape, np.float32)
         for term in query.identifiers:
-            hits = self.source.match(term.expression, TELLING_HITS + 1, stemmed=False)
+            hits = self.source.match(term.expression, EXACT_LIMIT, stemmed=False)
+            holds = np.isin(ids, hits)
             if hits.size <= TELLING_HITS:
-                exact += np.isin(ids, hits)
+                exact += holds
+            if term.prefix:  # it has no stem to count
+                scores[holds] += idf([hits.size], statistics)
+        if 0 < len(words.stems) <= SHORT_QUERY_STEMS and self.request.mode != "meaning":
+            full = (counts.counts > 0).all(axis=1) | np.isin(counts.content_ids, named)
+            if np.count_nonzero(full) <= TELLING_HITS:
+                exact += full
         allowed = np.flatnonzero((counts.content_ids >= 0) & scope.allows(ids, counts.content_ids))
         found = Candidates(ids, counts.content_ids, scores, np.full(ids.shape, np.nan, np.float32), exact)
         return found.take(allowed)

@@ -10,9 +10,9 @@ def test_scores_get_mean_0_and_deviation_1() -> None:
     assert abs(float(out.mean())) < 1e-6 and abs(float(out.std()) - 1) < 1e-6
 
 
-def test_candidates_without_a_score_rank_with_the_last() -> None:
+def test_candidates_without_a_score_are_neither_favoured_nor_buried() -> None:
     out = standardise(np.array([3, np.nan, 1], np.float32))
-    assert out.tolist() == [1.0, -1.0, -1.0]
+    assert out.tolist() == [1.0, 0.0, -1.0]
 
 
 def test_equal_scores_decide_nothing() -> None:

@@ -136,10 +136,10 @@ def table() -> apsw.Connection:
     return connection
 
 
-PIECES = '" * ^ + - ( ) : NEAR( AND OR NOT { } a 漢 字かな type: after:2024 \' \\ C++ é e\u0301 \u200b column:x "" text:'.split(
+PIECES = '" * ^ + - ( ) : NEAR( AND OR NOT { } a 漢 字かな type: after:2024 \' C++ é e\u0301 column:x "" text:'.split(
     " "
 )
-PIECES += ["\0", "\ud800", " ", "b c", "\n"]
+PIECES += ["\\", "\u200b", "\0", "\ud800", " ", "b c", "\n"]
 TYPED = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 
 
