@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from indexer.store.contents import ContentTables
+from indexer.store.open import BUSY_TIMEOUT_MS
 from indexer.store.records import Counts
 from indexer.store.vectors import VectorTables
 
@@ -35,7 +36,17 @@ class MaintenanceTables(ContentTables, VectorTables):
         with self._lock:
             self.db.execute("PRAGMA incremental_vacuum").fetchall()
             self.db.execute("PRAGMA optimize").fetchall()
-            self.checkpoint()
+            self.empty_wal()
+
+    def empty_wal(self) -> None:
+        """A checkpoint that also cuts the WAL to nothing, for it may hold text that was deleted since. Where a reader
+        still needs it, it stays until the next time."""
+        with self._lock:
+            self.db.set_busy_timeout(0)
+            try:
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self.db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def checkpoint(self) -> None:
         """Move what the WAL holds into the file, as far as readers allow; never makes a reader wait."""
