@@ -26,7 +26,7 @@ from indexer.errors import IndexerError
 from indexer.options import IndexerOptions, default_workers
 from resources import folder as resource_folder
 from ui import theme
-from ui.clients import Appearance, Clients
+from ui.clients import Appearance, Clients, IndexStatus
 from ui.main_window import MainWindow
 from ui.result_delegate import ResultDelegate
 
@@ -149,6 +149,13 @@ class GuiClients:
     def start(self, folders: tuple[str, ...]) -> None:
         self.index.start(folders)
         self.search.start()
+        self.index.status_changed.connect(self._warm_again)
+
+    def _warm_again(self, status: IndexStatus) -> None:
+        """The first index of all has just been made: load the model now that it is known, before the first question."""
+        if status.state == "idle" and status.documents and not status.passages_waiting:
+            self.index.status_changed.disconnect(self._warm_again)
+            self.search.start()
 
     def close(self) -> None:
         self.index.close()
