@@ -146,7 +146,7 @@ class Search:
             with self._stage("embed"):
                 self.meaning = encode_query(self.encoder, query.text)
         with self.source.snapshot():
-            candidates, words = self._find(query)
+            candidates, words = self.find(query)
             if candidates.chunk_ids.size and self.request.rerank and self.meaning is not None:
                 with self._stage("rerank"):
                     candidates = self._rerank(candidates, query, words)
@@ -154,7 +154,7 @@ class Search:
                 hits = self._show(candidates, query, words)
         return Result(hits, self.stages_ms, words_only)
 
-    def _find(self, query: Query) -> tuple[Candidates, Words]:
+    def find(self, query: Query) -> tuple[Candidates, Words]:
         """Candidates by words and by meaning, with the scores of both, best first."""
         source, mode = self.source, self.request.mode
         with self._stage("words"):
@@ -228,17 +228,22 @@ class Search:
         """Compare the tokens of the best candidates with those of the query."""
         assert self.meaning is not None
         best = found.take(np.arange(min(RERANKED, found.chunk_ids.size)))
-        statistics = self.source.statistics()
-        self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
-        bits, starts = self.source.token_bits(best.chunk_ids)
-        for i, chunk_id in enumerate(best.chunk_ids.tolist()):
-            self.token_bits[chunk_id] = bits[starts[i] : starts[i + 1]]
-        tokens = maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
+        tokens = self.token_scores(best.chunk_ids, query, words)
         parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, tokens)]
         if self.request.mode == "hybrid":
             parts.append((self.weights.words, best.words))
         best.scores = fuse(parts)
         return best.take(_ranked(best))
+
+    def token_scores(self, chunk_ids: I64, query: Query, words: Words) -> F32:
+        """MaxSim of each chunk with the query, NaN for those without tokens; keeps the token bits for the passages."""
+        assert self.meaning is not None
+        statistics = self.source.statistics()
+        self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
+        bits, starts = self.source.token_bits(chunk_ids)
+        for i, chunk_id in enumerate(chunk_ids.tolist()):
+            self.token_bits[chunk_id] = bits[starts[i] : starts[i + 1]]
+        return maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
 
     def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
         """One hit a document, equal texts folded, with snippet and passage."""
@@ -333,7 +338,8 @@ def join(a: Filters, b: Filters) -> Filters:
 
 def telling_stems(words: Words, statistics: Statistics) -> frozenset[str]:
     """The stems worth marking: those in less than a quarter of all chunks, or all where there is no other."""
-    rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if count * 4 < statistics.chunks]
+    common = max(statistics.chunks / 4, 3)
+    rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if 0 < count < common]
     return frozenset(rare or words.stems)
 
 
