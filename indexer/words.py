@@ -48,10 +48,20 @@ class Derivation:
         """The version of all that decides what is derived from a file's bytes."""
         return f"{extractor.name}/{extractor.version} {self.rules(extractor).stamp()}"
 
-    def stamp_for(self, path: bytes) -> str:
-        """The same for a file name; "" where Inkling does not read such files."""
-        extractor = extractor_for(path)
-        return self.stamp(extractor) if extractor is not None else ""
+    def accepts(self, document: Document, size: int, mtime_ns: int) -> bool:
+        """Whether a document's content is what the file of this size and time says, by the present derivation.
+
+        Without a model, what an earlier one was cut for is good enough: it must not be thrown away over a model that
+        is only missing today.
+        """
+        extractor = extractor_for(document.path)
+        if extractor is None or (document.size, document.mtime_ns) != (size, mtime_ns):
+            return False
+        if not document.complete or document.extractor is None:
+            return False
+        if self.token_spans is None:
+            return document.extractor.startswith(f"{extractor.name}/{extractor.version} ")
+        return document.extractor == self.stamp(extractor)
 
 
 class Reading:
@@ -185,7 +195,7 @@ class WordStage:
             return None
         known = self._writer.document(item.root_id, item.path)
         stamp = self._derivation.stamp(extractor)
-        if known is not None and is_current(known, status.st_size, status.st_mtime_ns, stamp):
+        if known is not None and self._derivation.accepts(known, status.st_size, status.st_mtime_ns):
             self._writer.done([item])
             return None
         if item.attempts > INDEXER_DEATHS:
@@ -271,12 +281,6 @@ class WordStage:
             )
             settle_failure(self._writer, item, note, opened)
             self._writer.done([item])
-
-
-def is_current(known: Document, size: int, mtime_ns: int, stamp: str) -> bool:
-    """Whether a document's content is what the file of this size and time says, by the present derivation."""
-    same_file = (known.size, known.mtime_ns) == (size, mtime_ns)
-    return same_file and known.complete and known.extractor == stamp
 
 
 def settle_failure(writer: Writer, item: QueueItem, note: str, opened: Opened) -> None:

@@ -20,6 +20,7 @@ from indexer.extract import Extractor
 from indexer.extract.document import Page, Piece, Text, Title, Warn
 from indexer.options import ExtractLimits
 
+FILES_A_PROCESS = 2_000  # then a fresh one: parsers leak
 HASH_BYTES_PER_S = 5_000_000  # slowest disk that we wait for while a file is hashed
 
 
@@ -71,6 +72,7 @@ class ExtractProcess:
         self._life_line: int | None = None
         self._interrupted = False
         self.starts = 0
+        self._files = 0
 
     @property
     def pid(self) -> int | None:
@@ -79,6 +81,9 @@ class ExtractProcess:
 
     def open(self, path: bytes, extractor: Extractor, size_bytes: int) -> Opened:
         """Open and hash a file; raises FileError, WorkerDied, Interrupted."""
+        self._files += 1
+        if self._files > FILES_A_PROCESS:
+            self.stop()
         request = {
             "op": "open",
             "path": base64.b64encode(path).decode("ascii"),
@@ -109,6 +114,7 @@ class ExtractProcess:
     def stop(self) -> None:
         """End the process; it is started again when needed."""
         process, self._process = self._process, None
+        self._files = 0
         if self._life_line is not None:
             os.close(self._life_line)
             self._life_line = None

@@ -18,7 +18,7 @@ from indexer.store.writer import Writer
 from indexer.watch.filesystem import entry_kind
 from indexer.watch.ignore import IgnoreRules
 from indexer.watch.walk import Entry, Seen, absolute, walk
-from indexer.words import Derivation, is_current
+from indexer.words import Derivation
 
 STEP_ENTRIES = 400  # looked at between two breaths of the loop
 BATCH_ROWS = 500  # written in one transaction
@@ -171,7 +171,7 @@ class Comparison:
         self._found.append(_Found(scope, entry, urgent, fresh=known is None))
 
     def _is_settled(self, scope: Scope, entry: Entry, known: Document) -> bool:
-        if is_current(known, entry.size_bytes, entry.mtime_ns, self._derivation.stamp_for(entry.path)):
+        if self._derivation.accepts(known, entry.size_bytes, entry.mtime_ns):
             return True
         if known.content_id is not None:
             return False
@@ -227,8 +227,7 @@ class Comparison:
                     fresh.setdefault(key, []).append(found)
         single = [key for key, arrivals in fresh.items() if len(arrivals) == len(absent[key]) == 1]
         pairs = [(absent[key][0], fresh[key][0]) for key in single]
-        stamp = self._derivation.stamp_for
-        return [(document, found) for document, found in pairs if document.extractor == stamp(found.entry.path)]
+        return [pair for pair in pairs if self._derivation.accepts(pair[0], pair[0].size, pair[0].mtime_ns)]
 
     def _proven(self, absent: list[tuple[Scope, Document]]) -> list[Document]:
         """Those whose absence is a deletion: the root answers, and their volume is mounted."""

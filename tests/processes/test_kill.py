@@ -108,9 +108,10 @@ def wait_for_lock(data_dir: Path) -> None:
 
 def write_log(path: Path, size_bytes: int) -> None:
     """A log of so many bytes, no two lines the same."""
+    said = [sentences(seed, 1) for seed in range(97)]
     with path.open("w", encoding="utf-8") as file:
         written = number = 0
         while written < size_bytes:
             moment = f"2026-03-04 12:{number // 60 % 60:02}:{number % 60:02}"
-            written += file.write(f"{moment} unit{number % 17} event{number} {sentences(number % 97, 1)}\n")
+            written += file.write(f"{moment} unit{number % 17} event{number} {said[number % 97]}\n")
             number += 1

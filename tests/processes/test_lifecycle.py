@@ -75,6 +75,20 @@ def test_a_model_that_is_none_still_leaves_search_by_words(data_dir: Path, root:
     assert len(notices) == 1 and notices[0].startswith("Search by meaning is off: ")
 
 
+def test_a_model_that_is_missing_for_a_day_costs_nothing(
+    data_dir: Path, root: Path, model: Path, tmp_path: Path
+) -> None:
+    write_mixed(root, 5)
+    index_once(data_dir, model, root)
+    before = picture(data_dir)
+    (root / "new.txt").write_text(sentences(1234))
+    index_once(data_dir, tmp_path / "no-model", root)
+    assert [row for row in picture(data_dir)[:-1] if row["path"] != "new.txt"] == before[:-1]
+    assert "new.txt" in _paths(data_dir)
+    index_once(data_dir, model, root)
+    assert embedded(data_dir) == 6
+
+
 def test_a_second_indexer_of_the_same_folder_is_refused(data_dir: Path, root: Path, model: Path) -> None:
     with running(data_dir, model, root) as first:
         first.wait_idle()

@@ -22,6 +22,14 @@ def test_folders_that_nobody_searches_are_left_out(tmp_path: Path, name: str) ->
     assert not rules(tmp_path).ignores(os.fsencode(tmp_path / name), is_directory=False)
 
 
+def test_hidden_folders_are_left_out_unless_a_rule_brings_them_back(tmp_path: Path) -> None:
+    (tmp_path / ".inklingignore").write_text("!.config/\n")
+    made = rules(tmp_path)
+    assert made.ignores(os.fsencode(tmp_path / ".mozilla"), is_directory=True)
+    assert not made.ignores(os.fsencode(tmp_path / ".config"), is_directory=True)
+    assert not made.ignores(os.fsencode(tmp_path / ".notes.md"), is_directory=False)
+
+
 @pytest.mark.parametrize("name", ["~$letter.docx", ".~lock.a.odt#", "._a.txt", "a.txt~", ".a.swp", "b.part"])
 def test_files_of_programs_at_work_are_left_out(tmp_path: Path, name: str) -> None:
     assert rules(tmp_path).ignores(os.fsencode(tmp_path / name), is_directory=False)
