@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +18,7 @@ from app import paths
 from engine import Encoder
 from engine.catalog import model_path
 from engine.errors import EngineError
+from engine.search.calibrate import Noise, measure_noise
 from engine.search.candidates import Filters
 from engine.search.dense import QueryEncoder
 from engine.search.lexical import Words
@@ -147,6 +149,7 @@ class SearchService:
         self._source: StoreCandidates | None = None
         self._file: tuple[int, int] | None = None
         self._loaded: tuple[str, Encoder] | None = None
+        self._noise: tuple[QueryEncoder, int, Noise] | None = None  # with the encoder and chunks it was measured on
         self._refused: tuple[str, str] | None = None  # fingerprint and the sentence why its model could not be loaded
 
     def search(self, request: SearchRequest, *, cancelled: Callable[[], bool] = lambda: False) -> SearchResponse:
@@ -159,7 +162,8 @@ class SearchService:
             if encoder is None and request.mode == "meaning":
                 raise EngineError(note or "Nothing can be found by meaning yet: no text has been embedded so far.")
             asked = Request(request.query, request.limit, request.mode, request.rerank, filters)
-            result = search(asked, source, encoder, cancelled=cancelled)
+            noise = None if encoder is None else partial(self._noise_level, source, encoder)
+            result = search(asked, source, encoder, noise=noise, cancelled=cancelled)
         hits = tuple(_search_hit(hit) for hit in result.hits)
         return SearchResponse(request.query, (time.perf_counter() - start) * 1000, result.stages_ms, hits, note)
 
@@ -204,6 +208,13 @@ class SearchService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _noise_level(self, source: StoreCandidates, encoder: QueryEncoder) -> Noise:
+        """What nonsense reaches with this model in this index; measured anew when the index has doubled."""
+        chunks = source.statistics().chunks
+        if self._noise is None or self._noise[0] is not encoder or chunks > 2 * self._noise[1]:
+            self._noise = (encoder, chunks, measure_noise(source, encoder))
+        return self._noise[2]
 
     def _open(self) -> StoreCandidates:
         """The index, opened anew if its file was replaced since."""

@@ -36,6 +36,9 @@ class Filters:
         return self == Filters()
 
 
+NO_FILTERS = Filters()
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The candidates that a query allows; each array ascending, None where everything is allowed.

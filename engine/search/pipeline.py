@@ -5,13 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
 
 from engine.search import maxsim
-from engine.search.candidates import F32, I64, U8, CandidateSource, Filters, FoundDocument, Passage, Scope, Statistics
+from engine.search.calibrate import Noise
+from engine.search.candidates import (
+    F32,
+    I64,
+    NO_FILTERS,
+    U8,
+    CandidateSource,
+    Filters,
+    FoundDocument,
+    Passage,
+    Scope,
+    Statistics,
+)
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
 from engine.search.fusion import Weights, fuse
 from engine.search.lexical import EXACT_LIMIT, Words, bm25, bm25_of_documents, find_by_words, idf
@@ -24,10 +36,10 @@ BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
 EXACT_PASSAGES = 5  # hits whose passage is located token by token
 TELLING_HITS = 100  # an identifier, or a short query, with more exact hits than this is nothing special
+TELLING_SHARE = 0.3  # of a query's idf: a passage that holds so much of its words is not weak
 SHORT_QUERY_STEMS = 4  # up to so many words, passages that hold all of them come first
 
 
-NO_FILTERS = Filters()
 WEIGHTS = Weights()
 
 
@@ -83,7 +95,8 @@ class Result:
 class Candidates:
     """The chunks under consideration, as parallel arrays of n.
 
-    words: BM25; cosines: NaN without a vector; exact: how many exact hits they hold, which come before all else.
+    words: BM25; cosines: NaN without a vector; exact: how many exact hits they hold, which come before all else;
+    held: which share of the query's idf they hold; tokens: MaxSim, NaN where not compared.
     """
 
     chunk_ids: I64
@@ -91,14 +104,13 @@ class Candidates:
     words: F32
     cosines: F32
     exact: F32
-    scores: F32 = field(default_factory=lambda: np.empty(0, np.float32))
+    held: F32
+    tokens: F32
+    scores: F32
 
     def take(self, at: I64) -> Candidates:
         """Those at some positions, in that order."""
-        scores = self.scores[at] if self.scores.size else self.scores
-        return Candidates(
-            self.chunk_ids[at], self.content_ids[at], self.words[at], self.cosines[at], self.exact[at], scores
-        )
+        return Candidates(**{each.name: getattr(self, each.name)[at] for each in fields(self)})
 
 
 def search(
@@ -107,10 +119,13 @@ def search(
     encoder: QueryEncoder | None,
     *,
     weights: Weights = WEIGHTS,
+    noise: Callable[[], Noise] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Find, rank and show. encoder None: by words only. Raises Cancelled as soon as `cancelled` says so."""
-    return Search(request, source, encoder, weights, cancelled).run()
+    """Find, rank and show. encoder None: by words only. noise: asked for when hits may be weak, which costs its time;
+    without it no hit is called weak. Raises Cancelled as soon as `cancelled` says so.
+    """
+    return Search(request, source, encoder, weights, cancelled, noise).run()
 
 
 class Search:
@@ -123,7 +138,9 @@ class Search:
         encoder: QueryEncoder | None,
         weights: Weights,
         cancelled: Callable[[], bool],
+        noise: Callable[[], Noise] | None = None,
     ) -> None:
+        self.noise = noise
         self.request, self.source, self.weights, self.cancelled = request, source, weights, cancelled
         self.encoder = None if request.mode == "words" else encoder
         self.stages_ms: dict[str, float] = {}
@@ -206,7 +223,12 @@ class Search:
             if np.count_nonzero(full) <= TELLING_HITS:
                 exact += full
         allowed = np.flatnonzero((counts.content_ids >= 0) & scope.allows(ids, counts.content_ids))
-        found = Candidates(ids, counts.content_ids, scores, np.full(ids.shape, np.nan, np.float32), exact)
+        weights = idf(words.frequencies, statistics)
+        held = ((counts.counts > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        unknown = np.full(ids.shape, np.nan, np.float32)
+        found = Candidates(
+            ids, counts.content_ids, scores, unknown.copy(), exact, held, unknown, np.zeros(ids.shape, np.float32)
+        )
         return found.take(allowed)
 
     def _keep_best(self, found: Candidates, near: I64) -> Candidates:
@@ -228,8 +250,8 @@ class Search:
         """Compare the tokens of the best candidates with those of the query."""
         assert self.meaning is not None
         best = found.take(np.arange(min(RERANKED, found.chunk_ids.size)))
-        tokens = self.token_scores(best.chunk_ids, query, words)
-        parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, tokens)]
+        best.tokens = self.token_scores(best.chunk_ids, query, words)
+        parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, best.tokens)]
         if self.request.mode == "hybrid":
             parts.append((self.weights.words, best.words))
         best.scores = fuse(parts)
@@ -300,8 +322,14 @@ class Search:
             passage=passage.text[start:end],
             passage_span=shown.focus,
             more=int(self.more.get(passage.content_id, 1)) - 1,
-            weak=False,
+            weak=self._is_weak(found, i),
         )
+
+    def _is_weak(self, found: Candidates, i: int) -> bool:
+        """It holds few of the words, and is no nearer in meaning than what nonsense finds."""
+        if self.meaning is None or self.noise is None or found.exact[i] > 0 or found.held[i] >= TELLING_SHARE:
+            return False
+        return self.noise().drowns(float(found.cosines[i]), float(found.tokens[i]))
 
     def _matches(self, passage: Passage, exact: bool) -> list[tuple[float, int, int]]:
         """Which tokens of the passage answer the query, as (gain, start, end); none where they are not known.

@@ -131,3 +131,11 @@ def test_an_excerpt_shows_the_passage_in_its_document(service: SearchService) ->
     assert not excerpt.cut_before and not excerpt.cut_after
     with pytest.raises(IndexerError, match="no longer"):
         service.excerpt(10**6, 0, 1)
+
+
+def test_nonsense_finds_only_weak_hits_and_sense_strong_ones(service: SearchService) -> None:
+    for query in ("vfzz", "mnop qrrr"):
+        assert all(hit.weak for hit in service.search(SearchRequest(query)).hits)
+    for query in ("feline", "car", "how to repair an automobile", '"the cat"'):
+        assert not service.search(SearchRequest(query)).hits[0].weak
+    assert not any(hit.weak for hit in service.search(SearchRequest("sofa", mode="words")).hits)
