@@ -58,6 +58,8 @@ TOKENIZER_STAMP = "tokenizer"
 CLEAN_STAMP = "stopped_cleanly"
 CHECKED_AT_START_BYTES = 256 << 20
 LONGEST_RETRY_WAIT_S = 10.0
+REST_FACTOR = 10.0  # times that a big file's reading took
+COUNTING_SHARE = 20  # counting for the window may take 1 in so many parts of the time
 
 
 def load_encoder(options: IndexerOptions) -> Encoder:
@@ -88,11 +90,12 @@ class Service:
         self._large = ExtractProcess(options.limits)
         self._meter = ProgressMeter(emit, options.progress_ms / 1000)
         self._reading: Reading | None = None  # the big file under way
+        self._resting: dict[tuple[int, bytes], float] = {}  # unix seconds before which a big file is not read again
         self._words_turn = False
         self._paused = self._finishing = self._stopping = False
         self._phase: Phase = "starting"
         self._tidy = False
-        self._changed_at_s = 0.0
+        self._tell_change_s = 0.0  # monotonic: not before
         self._changed_pending = False
         self._meaning: MeaningStage | None = None
         self._words: WordStage
@@ -206,7 +209,7 @@ class Service:
                 self._enter("meaning")
                 self._changed_pending = self._tidy = True
                 self._meter.embedded(texts)
-                self._report("")
+                self._report(self._current_document())
                 return True
         if item is not None:
             self._enter("words")
@@ -310,14 +313,14 @@ class Service:
         return under_way[0] if under_way else None
 
     def _is_under_way(self, item: QueueItem) -> bool:
-        return self._reading is not None and self._reading.item.queue_id == item.queue_id
+        """Whether this is the file being read. A newer event on it waits: a log that always grows would never end."""
+        reading = self._reading
+        return reading is not None and (reading.item.root_id, reading.item.path) == (item.root_id, item.path)
 
     def _read_small(self, item: QueueItem) -> None:
         """A whole file. One that turns out long takes the big file's place, if that is free."""
         item = self._writer.count_attempt(item)
         root = self._root_path(item.root_id)
-        if self._reading is not None and self._reading.path == absolute(root, item.path):
-            self._drop_reading()  # it was written to meanwhile: begin anew
         try:
             reading = self._words.begin(item, root, self._small)
             while reading is not None and not reading.step(whole=True):
@@ -334,11 +337,13 @@ class Service:
         self._file_done(absolute(root, item.path))
 
     def _read_big(self, item: QueueItem) -> None:
-        """The next part of the big file under way; a newer event on it starts it anew."""
+        """The next part of the big file under way, or the first of another one."""
         root = self._root_path(item.root_id)
         try:
             if not self._is_under_way(item):
                 self._drop_reading()
+                if self._must_rest(item):
+                    return
                 item = self._writer.count_attempt(item)
                 self._reading = self._words.begin(item, root, self._large)
             if self._reading is not None:
@@ -347,12 +352,22 @@ class Service:
                     self._report(os.fsdecode(self._reading.path))
                     return
                 self._reading.process.close_file()
+                took_s = time.monotonic() - self._reading.started_s
+                self._resting[item.root_id, item.path] = time.time() + REST_FACTOR * took_s
         except FileError as error:
             self._words.fail(self._reading.item if self._reading is not None else item, root, error, time.time())
         except Interrupted:
             return
         self._reading = None
         self._file_done(absolute(root, item.path))
+
+    def _must_rest(self, item: QueueItem) -> bool:
+        """A big file that changes all the time is read again only after a rest many times as long as its reading."""
+        until_s = self._resting.pop((item.root_id, item.path), 0.0)
+        if not self._options.watch or until_s <= time.time():
+            return False
+        self._writer.postpone(item, until_s)
+        return True
 
     def _drop_reading(self) -> None:
         if self._reading is not None:
@@ -396,13 +411,22 @@ class Service:
     def _report(self, current: str) -> None:
         if self._meter.is_due():
             waiting, pending = self._writer.queue_length(), self._writer.pending_count()
-            self._meter.report(self._phase, current, waiting, pending, self._writer.counts().failed)
+            self._meter.report(self._phase, current, waiting, pending, self._writer.failure_count())
+
+    def _current_document(self) -> str:
+        """A file of the batch that was embedded last."""
+        if self._meaning is None or not self._meter.is_due():
+            return ""
+        found = self._writer.document_of_chunk(self._meaning.last_chunk_id)
+        return os.fsdecode(absolute(self._root_path(found[0]), found[1])) if found else ""
 
     def _announce_change(self, *, now: bool = False, always: bool = False) -> None:
         moment = time.monotonic()
-        if always or (self._changed_pending and (now or moment - self._changed_at_s >= CHANGED_EVENT_S)):
-            self._changed_pending, self._changed_at_s = False, moment
+        if always or (self._changed_pending and (now or moment >= self._tell_change_s)):
             counts = self._writer.counts()
+            took_s = time.monotonic() - moment
+            self._changed_pending = False
+            self._tell_change_s = moment + max(CHANGED_EVENT_S, COUNTING_SHARE * took_s)
             self._emit(IndexChanged(counts.documents, counts.chunks, counts.pending_files + counts.pending_chunks))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -86,6 +87,7 @@ class Reading:
         self._title = ""
         self._warnings: list[str] = []
         self.answers = 0
+        self.started_s = time.monotonic()
 
     def step(self, *, whole: bool) -> bool:
         """Take the next pieces; True when the file is done and committed. `whole`: commit nothing before its end."""

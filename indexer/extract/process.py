@@ -103,8 +103,8 @@ class ExtractProcess:
         if self._process is not None:
             try:
                 self._ask({"op": "close"}, self._limits.wall_s)
-            except WorkerDied:
-                return  # it is gone, and the file with it
+            except (WorkerDied, Interrupted):
+                return  # it is gone or about to go, and the file with it
 
     def interrupt(self) -> None:
         """Make a waiting `open` or `next` raise Interrupted; called from another thread."""

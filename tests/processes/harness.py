@@ -13,11 +13,11 @@ from typing import Any
 
 from app.index_process import IndexClient
 from indexer.embed import EMBEDDED_STAMP
+from indexer.errors import StoreError
 from indexer.extract import extractor_for
 from indexer.options import IndexerOptions
 from indexer.protocol import Event, FileFailed, IndexChanged, RootChanged, StateChanged
 from indexer.store.dump import dump
-from indexer.store.open import index_path
 from indexer.store.reader import Reader
 
 WAIT_S = 60.0
@@ -117,8 +117,12 @@ def indexed_paths(data_dir: Path) -> dict[str, bool]:
 
 
 def documents(data_dir: Path) -> dict[str, tuple[int, bool]]:
-    """Document path below its root -> its size and whether its content is whole."""
-    with Reader.open(data_dir) as reader:
+    """Document path below its root -> its size and whether its content is whole. None before the index was made."""
+    try:
+        reader = Reader.open(data_dir)
+    except StoreError:
+        return {}
+    with reader:
         rows = reader.rows(
             "SELECT path, size, coalesce(complete, 0) FROM documents LEFT JOIN contents USING (content_id)"
         )
@@ -149,8 +153,3 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> fl
         assert time.monotonic() - started < timeout_s, f"after {timeout_s} s: {what}"
         time.sleep(0.05)
     return time.monotonic() - started
-
-
-def has_index(data_dir: Path) -> bool:
-    """Whether an index was created yet."""
-    return index_path(data_dir).exists()

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -185,7 +186,7 @@ def _with_vectors(data_dir: Path) -> int:
 
 
 def test_a_big_log_is_found_by_words_in_full_and_nobody_waits_for_it(data_dir: Path, root: Path, model: Path) -> None:
-    check_big_log(data_dir, root, model, 12 << 20, limit=200)
+    check_big_log(data_dir, root, model, 8 << 20, limit=200)
 
 
 @pytest.mark.slow
@@ -235,8 +236,6 @@ def test_a_file_that_takes_too_much_memory_costs_only_itself(tmp_path: Path) -> 
 
 
 def test_a_wait_for_a_slow_reader_can_be_interrupted(tmp_path: Path) -> None:
-    import threading
-
     process = ExtractProcess(ExtractLimits(), [sys.executable, "-c", HANG])
     threading.Timer(0.3, process.interrupt).start()
     with pytest.raises(Interrupted):
@@ -274,3 +273,25 @@ def _text() -> Any:
     from indexer.extract import EXTRACTORS
 
     return EXTRACTORS["text"]
+
+
+def test_a_log_that_never_rests_is_still_read_to_its_end(data_dir: Path, root: Path, model: Path) -> None:
+    write_log(root / "busy.log", 5 << 20)
+    with running(data_dir, model, root, vector_chunks_per_file=10) as indexer:
+        stop = threading.Event()
+
+        def append() -> None:
+            number = 0
+            while not stop.wait(0.05):
+                with (root / "busy.log").open("a", encoding="utf-8") as file:
+                    file.write(f"another line {number}\n")
+                number += 1
+
+        writer = threading.Thread(target=append)
+        writer.start()
+        try:
+            wait_until(lambda: indexed_paths(data_dir).get("busy.log", False), 60, "it is never whole")
+        finally:
+            stop.set()
+            writer.join()
+        indexer.client.close()

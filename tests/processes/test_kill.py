@@ -18,24 +18,24 @@ from tests.indexer.files import sentences, text_file, write_mixed
 from tests.processes.harness import index_once, picture
 from tests.processes.test_lifecycle import ROOT
 
-SMALL_BIG_FILE_BYTES = 5 << 20
-
 
 def test_a_few_kills_leave_no_trace(data_dir: Path, root: Path, model: Path, tmp_path: Path) -> None:
-    kill_often(data_dir, root, model, tmp_path, kills=6, files=150, seed=1)
+    kill_often(data_dir, root, model, tmp_path, kills=5, files=80, log_bytes=2 << 20, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_thirty_kills_leave_no_trace(data_dir: Path, root: Path, model: Path, tmp_path: Path, seed: int) -> None:
-    kill_often(data_dir, root, model, tmp_path, kills=30, files=600, seed=seed)
+    kill_often(data_dir, root, model, tmp_path, kills=30, files=600, log_bytes=6 << 20, seed=seed)
 
 
-def kill_often(data_dir: Path, root: Path, model: Path, tmp_path: Path, *, kills: int, files: int, seed: int) -> None:
+def kill_often(
+    data_dir: Path, root: Path, model: Path, tmp_path: Path, *, kills: int, files: int, log_bytes: int, seed: int
+) -> None:
     """Index while killing the parent, the indexer or the extraction process; then compare with a build in peace."""
     chance = random.Random(seed)
     paths = write_mixed(root, files)
-    write_log(root / "big.log", SMALL_BIG_FILE_BYTES)
+    write_log(root / "big.log", log_bytes)
     (root / "broken.pdf").write_bytes(b"%PDF-1.4 nothing follows")
     killed = {"parent": 0, "indexer": 0, "worker": 0}
     parent: subprocess.Popen[bytes] | None = None
