@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from engine import Encoder
+from engine.catalog import Catalog
 from engine.errors import EngineError
-from engine.search.fusion import Weights
-from engine.search.pipeline import WEIGHTS, Mode, Request, search
+from engine.search.fusion import WEIGHTS, Weights
+from engine.search.pipeline import Mode, Request, search
 from indexer.chunk import Chunker, ChunkRules
 from indexer.embed import MeaningStage
 from indexer.options import IndexerOptions
@@ -137,9 +138,11 @@ def measure(
     """Ask every query of an indexed set and compare with the answers."""
     with Reader.open(data_dir) as reader:
         source = StoreCandidates(reader)
+        known = Catalog.load().find(encoder.name) if encoder else None
+        languages = known.languages if known else ()
         sums = [0.0, 0.0, 0.0]
         for done, (query_id, text) in enumerate(given.queries, 1):
-            result = search(Request(text, DEPTH, mode, rerank), source, encoder, weights=weights)
+            result = search(Request(text, DEPTH, mode, rerank), source, encoder, languages=languages, weights=weights)
             found = [os.fsdecode(hit.documents[0].path) for hit in result.hits]
             answers = given.answers[query_id]
             for at, value in enumerate(

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from app import paths
 from engine import Encoder
-from engine.catalog import model_path
+from engine.catalog import Catalog, model_path
 from engine.errors import EngineError
 from engine.search.calibrate import Noise, measure_noise
 from engine.search.candidates import Filters
@@ -163,7 +163,8 @@ class SearchService:
                 raise EngineError(note or "Nothing can be found by meaning yet: no text has been embedded so far.")
             asked = Request(request.query, request.limit, request.mode, request.rerank, filters)
             noise = None if encoder is None else partial(self._noise_level, source, encoder)
-            result = search(asked, source, encoder, noise=noise, cancelled=cancelled)
+            languages = () if encoder is None else self._languages()
+            result = search(asked, source, encoder, languages=languages, noise=noise, cancelled=cancelled)
         hits = tuple(_search_hit(hit) for hit in result.hits)
         return SearchResponse(request.query, (time.perf_counter() - start) * 1000, result.stages_ms, hits, note)
 
@@ -208,6 +209,13 @@ class SearchService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _languages(self) -> tuple[str, ...]:
+        """The languages of the model that made the vectors; none where they are not known."""
+        assert self._reader is not None
+        generation = self._reader.active_generation()
+        known = Catalog.load().find(generation.stamp.model) if generation else None
+        return known.languages if known else ()
 
     def _noise_level(self, source: StoreCandidates, encoder: QueryEncoder) -> Noise:
         """What nonsense reaches with this model in this index; measured anew when the index has doubled."""

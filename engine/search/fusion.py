@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,27 @@ class Weights:
     tokens: float = 1.0
     first_words: float = 0.5  # before reranking, when there are no token scores
     document_words: float = 0.3  # share of a word score that is the whole document's, not the passage's
+
+
+WEIGHTS = Weights()
+# Where the model cannot read the query's script its scores are noise; words alone decide between those it brings.
+FOREIGN = Weights(meaning=0.1, words=1.0, tokens=0.0, first_words=1.0)
+OTHER_SCRIPTS = frozenset(
+    "am ar be bg bn el fa gu he hi hy ja ka kk km kn ko lo mk ml mn mr my ne pa ru si sr ta te th uk ur".split()
+)
+OTHER_SCRIPTS |= {"zh", "multilingual"}
+
+
+def reads(languages: Collection[str], text: str) -> bool:
+    """Whether a model can read a text's script. languages: ISO 639-1 codes or "multilingual"; none means unknown.
+
+    Only texts mostly in another script than Latin are doubted, and only where all languages are written in Latin.
+    """
+    if not languages or not OTHER_SCRIPTS.isdisjoint(languages):
+        return True
+    letters = [char for char in text if char.isalpha()]
+    latin = sum(char.isascii() or unicodedata.name(char, "").startswith("LATIN") for char in letters)
+    return 2 * latin >= len(letters)
 
 
 def standardise(scores: F32) -> F32:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -25,7 +25,7 @@ from engine.search.candidates import (
     Statistics,
 )
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
-from engine.search.fusion import Weights, fuse
+from engine.search.fusion import FOREIGN, WEIGHTS, Weights, fuse, reads
 from engine.search.lexical import EXACT_LIMIT, Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
 from engine.search.snippet import best_sentence, even_spans, snippet, token_spans_hit, word_spans
@@ -38,9 +38,6 @@ EXACT_PASSAGES = 5  # hits whose passage is located token by token
 TELLING_HITS = 100  # an identifier, or a short query, with more exact hits than this is nothing special
 TELLING_SHARE = 0.3  # of a query's idf: a passage that holds so much of its words is not weak
 SHORT_QUERY_STEMS = 4  # up to so many words, passages that hold all of them come first
-
-
-WEIGHTS = Weights()
 
 
 class Cancelled(Exception):
@@ -118,13 +115,18 @@ def search(
     source: CandidateSource,
     encoder: QueryEncoder | None,
     *,
+    languages: Sequence[str] = (),
     weights: Weights = WEIGHTS,
     noise: Callable[[], Noise] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Find, rank and show. encoder None: by words only. noise: asked for when hits may be weak, which costs its time;
-    without it no hit is called weak. Raises Cancelled as soon as `cancelled` says so.
+    """Find, rank and show. Raises Cancelled as soon as `cancelled` says so.
+
+    encoder: None searches by words only. languages: the model's, as the catalog has them. noise: asked for when hits may
+    be weak, which costs its time; without it no hit is called weak.
     """
+    if request.mode == "hybrid" and not reads(languages, request.text):
+        weights = FOREIGN
     return Search(request, source, encoder, weights, cancelled, noise).run()
 
 

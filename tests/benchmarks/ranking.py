@@ -19,11 +19,12 @@ import numpy as np
 
 from app.evaluation import RelevanceSet, index_set, load_set, ndcg
 from engine import Encoder
+from engine.catalog import Catalog
 from engine.search.candidates import F32, Filters
 from engine.search.dense import encode_query
-from engine.search.fusion import Weights, fuse
+from engine.search.fusion import FOREIGN, WEIGHTS, Weights, fuse, reads
 from engine.search.parse import parse
-from engine.search.pipeline import RERANKED, WEIGHTS, Request, Search
+from engine.search.pipeline import RERANKED, Request, Search
 from indexer.chunk import ChunkRules
 from indexer.options import DEFAULT_MODEL, IndexerOptions
 from indexer.store.candidates import StoreCandidates
@@ -46,11 +47,14 @@ class Case:
     tokens: F32
     exact: F32
     answers: dict[str, int]
+    foreign: bool  # the model cannot read the query's script
 
     def first(self, weights: Weights) -> F32:
+        weights = FOREIGN if self.foreign else weights
         return fuse([(weights.meaning, self.cosines), (weights.first_words, self.words)])
 
     def reranked(self, weights: Weights) -> F32:
+        weights = FOREIGN if self.foreign else weights
         first = np.lexsort((-self.first(weights), -self.exact))[:RERANKED]
         parts = [(weights.meaning, self.cosines), (weights.words, self.words), (weights.tokens, self.tokens)]
         scores = np.full(self.words.shape, -np.inf, np.float32)
@@ -90,6 +94,8 @@ def main() -> None:
 def cases_of(given: RelevanceSet, where: Path, encoder: Encoder) -> list[Case]:
     """Ask every query once, keeping what each kind of score says of every candidate."""
     found: list[Case] = []
+    known = Catalog.load().find(encoder.name)
+    languages = known.languages if known else ()
     with Reader.open(where) as reader:
         source = StoreCandidates(reader)
         for query_id, text in given.queries:
@@ -109,6 +115,7 @@ def cases_of(given: RelevanceSet, where: Path, encoder: Encoder) -> list[Case]:
                     tokens,
                     candidates.exact,
                     given.answers[query_id],
+                    not reads(languages, text),
                 )
             )
     return found
