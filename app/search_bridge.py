@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 # When the full answer is expected to take longer than this, the words' own answer is shown first.
 PATIENCE_MS = 90.0
+# Then the window is left alone this long to draw it: loading a model at the same time, on another thread of the same
+# interpreter, would make both late.
+DRAWING_S = 0.03
 
 
 class SearchBridge(QObject):
@@ -77,6 +80,7 @@ class SearchBridge(QObject):
         try:
             if request.mode == "hybrid" and not request.again and self._full_ms > PATIENCE_MS:
                 self.answered.emit(self._ask(request, words_first=True))
+                time.sleep(DRAWING_S)
             start = time.perf_counter()
             answer = self._ask(request)
             if request.mode == "hybrid":
