@@ -122,8 +122,8 @@ def search(
 ) -> Result:
     """Find, rank and show. Raises Cancelled as soon as `cancelled` says so.
 
-    encoder: None searches by words only. languages: the model's, as the catalog has them. noise: asked for when hits may
-    be weak, which costs its time; without it no hit is called weak.
+    encoder: None searches by words only. languages: the model's, as the catalog has them. noise: asked for when hits
+    may be weak, which costs its time; without it no hit is called weak.
     """
     if request.mode == "hybrid" and not reads(languages, request.text):
         weights = FOREIGN

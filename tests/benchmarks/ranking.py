@@ -134,6 +134,8 @@ def report(cases: dict[str, list[Case]]) -> None:
     for kind, score in kinds.items():
         row = [float(np.mean([score(case) for case in cases[name]])) for name in names]
         print(f"{kind:18}" + "".join(f"{value:12.4f}" for value in [*row, float(np.mean(row))]))
+    if len(names) < 2:
+        return
     grid = np.array([[_mean(cases[name], weights) for name in names] for weights in GRID])
     left_out = []
     for at, name in enumerate(names):
