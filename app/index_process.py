@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from app import program
 from indexer.errors import IndexerError
 from indexer.options import IndexerOptions
 from indexer.protocol import (
@@ -42,9 +43,9 @@ STDERR_LINES = 30
 
 
 def child_command(subcommand: str) -> list[str]:
-    """How this program starts another process of itself: frozen, the executable beside us; else the module."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, subcommand]
+    """How this program starts another process of itself: packaged, its executable with streams; else the module."""
+    if program.is_packaged():
+        return [program.console_executable(), subcommand]
     return [sys.executable, "-P", "-m", "app", subcommand]
 
 
@@ -60,7 +61,7 @@ def child_environment(workers: int) -> dict[str, str]:
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUTF8"] = "1"
     source = str(Path(__file__).resolve().parent.parent)
-    if not getattr(sys, "frozen", False):
+    if not program.is_packaged():
         known = environment.get("PYTHONPATH", "")
         environment["PYTHONPATH"] = source if not known else source + os.pathsep + known
     return environment

@@ -1,6 +1,7 @@
 """Where Inkling keeps its things: one data folder, one cache folder, one log folder per user.
 
-`--data-dir D` or INKLING_DATA_DIR puts all three below D, so that nothing is written anywhere else.
+`--data-dir D` or INKLING_DATA_DIR puts all three below D, so that nothing is written anywhere else; so does a folder
+`inkling-data` beside the packaged program.
 """
 
 import os
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from app import program
 
 APP_NAME = "inkling"
 DATA_DIR_VARIABLE = "INKLING_DATA_DIR"
@@ -44,8 +47,8 @@ class Folders:
 
 
 def folders(data_dir: str | Path | None = None) -> Folders:
-    """The folders to use: `data_dir`, else INKLING_DATA_DIR, else what the operating system suggests."""
-    chosen = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    """The folders to use: `data_dir`, else INKLING_DATA_DIR, else the portable one, else what the system suggests."""
+    chosen = data_dir or os.environ.get(DATA_DIR_VARIABLE) or program.portable_data()
     if chosen:
         data = Path(os.path.abspath(Path(chosen).expanduser()))
         return Folders(data, data / "cache", data / "logs")
