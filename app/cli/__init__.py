@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Protocol
 
-from app import paths
+from app import paths, program
 
 EXIT_DONE, EXIT_TROUBLE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -153,6 +153,8 @@ def run(argv: list[str]) -> int:
         # A crash in compiled code ends the child with a trace on stderr, which its parent puts into the log.
         faulthandler.enable()
         return indexer_child.main(argv)
+    if argv[:1] == ["qt-probe"]:
+        return _qt_probe()
     args = build_parser(argv).parse_args(argv)
     args.folders = paths.folders(args.data_dir)
     args.data_dir = args.folders.data
@@ -180,6 +182,7 @@ def guarded(command: Callable[[], int]) -> int:
         return code
     except (EngineError, IndexerError) as error:
         print(f"inkling: {error}", file=sys.stderr)
+        _show_where_nobody_reads(str(error))
         return EXIT_TROUBLE
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -187,9 +190,27 @@ def guarded(command: Callable[[], int]) -> int:
         # The reader (head, less) has gone. What Python still wants to flush at exit goes nowhere, quietly.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_DONE
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
+        _show_where_nobody_reads(f"Something went wrong ({type(error).__name__}: {error}).")
         return EXIT_TROUBLE
+
+
+def _show_where_nobody_reads(sentence: str) -> None:
+    """The packaged window has no console: what stopped it is shown in a box."""
+    if program.is_window_program():
+        from app import gui
+
+        gui.show_trouble(sentence)
+
+
+def _qt_probe() -> int:
+    """The third hidden word: `doctor` lets a child try Qt, because Qt ends a process in which it cannot draw."""
+    from PySide6.QtGui import QGuiApplication
+
+    application = QGuiApplication([])
+    print(application.platformName())
+    return EXIT_DONE
 
 
 def _window(args: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app import paths, settings
+from app.index_process import child_command, child_environment
 from app.single_instance import LOCK_NAME
 from engine.errors import EngineError
 from indexer.errors import IndexerError
@@ -23,7 +24,6 @@ MARKS: dict[State, str] = {"ok": "ok", "warning": "note", "missing": "MISSING"}
 LOW_SPACE_BYTES = 1 << 30
 FEW_WATCHES = 65_536
 QT_PACKAGES = "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libxcb-cursor0"
-QT_PROBE = "from PySide6.QtGui import QGuiApplication; QGuiApplication([]); print(QGuiApplication.platformName())"
 
 
 @dataclass(frozen=True)
@@ -207,10 +207,9 @@ def check_window(folders: paths.Folders) -> Finding:
 
 def probe_qt() -> tuple[str, str]:
     """(name of Qt's platform, reason why no window can be opened): one of the two is empty."""
-    if getattr(sys, "frozen", False):
-        return "as packaged", ""
+    ask = child_command("qt-probe")
     try:
-        done = subprocess.run([sys.executable, "-P", "-c", QT_PROBE], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(ask, env=child_environment(1), capture_output=True, text=True, timeout=30)
     except subprocess.TimeoutExpired:
         return "", "Qt did not answer within 30 seconds"
     if done.returncode == 0:
