@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from indexer.errors import IndexerError
-from indexer.options import IndexerOptions, default_workers
+from indexer.options import DEFAULT_MODEL, IndexerOptions, default_workers
 
 AUTO = "auto"
 
@@ -43,7 +43,7 @@ class Settings:
     """What a user may change. Units are in the names where the type has none."""
 
     model: str = _setting(
-        "all-MiniLM-L6-v2", "the embedding model: a name that `inkling models list` shows, or a folder"
+        DEFAULT_MODEL, "the embedding model: a name that `inkling models list` shows, or a folder"
     )
     precision: str = _setting(
         AUTO,

@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
+import resources
+
+DEFAULT_MODEL = resources.default_model()
 DEFAULT_VECTOR_CHUNKS = 3_000
 
 
