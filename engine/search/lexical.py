@@ -15,6 +15,7 @@ from engine.search.candidates import F32, I64, CandidateSource, Scope, Statistic
 if TYPE_CHECKING:
     from engine.search.parse import Query
 
+PREPARE_VERSION = 1  # raised whenever prepare_text gives something else for any text
 K1, B = 1.2, 0.4  # passages are cut to about one length, so length says little: B is below the usual 0.75
 POSTINGS_BUDGET = 20_000  # rows of posting lists read for one query
 CANDIDATES = 500  # chunks scored in full

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from indexer.store import contents
+from indexer.store import writer as writing
 from indexer.store.reader import Reader
 from indexer.store.records import NewChunk, text_hash
 from indexer.store.writer import Writer
@@ -134,3 +136,55 @@ def test_vectors_of_texts_that_have_gone_are_passed_over(writer: Writer, root: i
     writer.purge_orphans()
     writer.add_vectors(generation, [new_vector("soon gone")])
     assert rows_in(writer)["vectors"] == rows_in(writer)["segments"] == 0
+
+
+def test_a_huge_file_is_purged_in_bounded_parts_and_may_come_back_meanwhile(writer: Writer, root: int) -> None:
+    texts = [f"entry {number}" for number in range(100)]
+    document = add_file(writer, root, "huge.log", *texts)
+    embed_pending(writer)
+    writer.delete_documents([document])
+    assert writer.purge_orphans(30) > 0
+    assert rows_in(writer)["chunks"] == 70
+    assert writer.purge_orphans(30) > 0
+    again = add_file(writer, root, "huge.log", *texts)
+    assert writer.document(root, b"huge.log") is not None
+    assert rows_in(writer)["chunks"] == 100
+    embed_pending(writer)
+    assert rows_in(writer)["vectors"] == 100
+    writer.delete_documents([again])
+    while writer.purge_orphans(30):
+        pass
+    assert rows_in(writer)["contents"] == rows_in(writer)["chunks"] == rows_in(writer)["vectors"] == 0
+
+
+def test_words_are_filled_anew_when_text_is_prepared_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Writer.open(tmp_path) as writer:
+        root = writer.add_root(b"/r").root_id
+        document = add_file(writer, root, "a.txt", "Some Words", "and more")
+        counts = writer.db.execute("SELECT * FROM term_counts").fetchall()
+    with monkeypatch.context() as other:
+        other.setattr(writing, "PREPARED_BY", "older")
+        other.setattr(contents, "prepare_text", lambda text: text.lower().replace("o", "zzz"))
+        with Writer.open(tmp_path) as writer:
+            assert writer.db.execute("SELECT count(*) FROM words WHERE words MATCH 'szzzme'").get == 1
+    with Writer.open(tmp_path) as writer:
+        assert writer.db.execute("SELECT count(*) FROM words WHERE words MATCH 'szzzme'").get == 0
+        assert writer.db.execute("SELECT count(*) FROM stems WHERE stems MATCH 'word'").get == 1
+        assert writer.db.execute("SELECT * FROM term_counts").fetchall() == counts
+        writer.delete_documents([document])
+        writer.purge_orphans()
+        assert writer.counts().chunks == 0
+
+
+def test_vectors_of_a_dropped_content_are_kept_for_its_next_reading_or_purged(writer: Writer, root: int) -> None:
+    add_file(writer, root, "a.txt", "kept text", "other text")
+    embed_pending(writer)
+    found = writer.find_content(text_hash(repr(("kept text", "other text"))), "text/1")
+    assert found is not None
+    assert writer.drop_content(found.content_id) == 2
+    add_file(writer, root, "a.txt", "kept text", "changed text")
+    assert [chunk.text for chunk in writer.pending_chunks(9)] == ["changed text"]
+    embed_pending(writer)
+    while writer.purge_orphans():
+        pass
+    assert rows_in(writer)["vectors"] == rows_in(writer)["token_bits"] == 2
