@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from indexer.watch import watcher
 from indexer.watch.hints import Hint
 from indexer.watch.watcher import DeafWatcher, RecursiveWatcher, Watcher, open_watcher
 
@@ -111,7 +110,7 @@ def test_without_watches_left_it_says_so_and_lives_on(
         ctypes.set_errno(errno.ENOSPC)
         return -1
 
-    monkeypatch.setattr(watcher, "inotify_add_watch", refuse)
+    monkeypatch.setattr("indexer.watch.inotify.inotify_add_watch", refuse)
     (tmp_path / "more").mkdir()
     assert not watching.exhausted
     watching.add_directory(os.fsencode(tmp_path / "more"))
@@ -125,7 +124,7 @@ def test_a_system_without_events_at_all_is_lived_with(ears: Ears, monkeypatch: p
     def refuse(*given: object) -> None:
         raise OSError(errno.EMFILE, "inotify instance limit reached")
 
-    monkeypatch.setattr(watcher, "InotifyWatcher", refuse)
+    monkeypatch.setattr("indexer.watch.inotify.InotifyWatcher", refuse)
     deaf = open_watcher(ears.hear, lambda path, is_directory: True)
     assert isinstance(deaf, DeafWatcher) and deaf.exhausted
     deaf.add_root(b"/a")
