@@ -24,7 +24,7 @@ from engine.search.dense import QueryEncoder
 from engine.search.lexical import Words
 from engine.search.parse import date_span_ns, parse
 from engine.search.pipeline import Cancelled, Hit, Mode, Request, search, telling_stems
-from engine.search.snippet import word_spans
+from engine.search.snippet import WordMarker
 from indexer.errors import IndexerError
 from indexer.store.candidates import StoreCandidates
 from indexer.store.reader import Reader
@@ -182,7 +182,7 @@ class SearchService:
                     )
                 asked = parse(query)
                 stems = telling_stems(Words.of(asked, source), source.statistics())
-                highlights = tuple(word_spans(part.text, stems, asked.terms, source.stems))
+                highlights = tuple(WordMarker(stems, asked.terms, source.stems)(part.text))
         end = begin + len(part.text)
         passage = (min(start_char - begin, len(part.text)), min(end_char - begin, len(part.text)))
         return Excerpt(part.text, begin, passage, highlights, begin > 0, end < part.total_chars)

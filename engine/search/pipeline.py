@@ -28,12 +28,13 @@ from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weigh
 from engine.search.fusion import FOREIGN, WEIGHTS, Weights, fuse, reads
 from engine.search.lexical import EXACT_LIMIT, Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
-from engine.search.snippet import best_sentence, even_spans, snippet, token_spans_hit, word_spans
+from engine.search.snippet import WordMarker, best_sentence, even_spans, snippet, token_spans_hit
 
 Mode = Literal["hybrid", "words", "meaning"]
 NEAREST = 200  # chunks taken by meaning
 BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
+MEANT_PASSAGES = 40  # hits whose passage is chosen by meaning; later ones by the words they hold
 EXACT_PASSAGES = 5  # hits whose passage is located token by token
 TELLING_HITS = 100  # an identifier, or a short query, with more exact hits than this is nothing special
 TELLING_SHARE = 0.3  # of a query's idf: a passage that holds so much of its words is not weak
@@ -150,8 +151,7 @@ class Search:
         self.token_weights = np.empty(0, np.float32)
         self.token_bits: dict[int, U8] = {}  # by chunk id, of those that were reranked
         self.more: dict[int, int] = {}
-        self.shown_stems: frozenset[str] = frozenset()  # words worth marking
-        self.known_words: dict[str, bool] = {}
+        self.mark = WordMarker((), (), source.stems)
 
     def run(self) -> Result:
         """All stages. The model runs before the snapshot begins, so that the snapshot is short."""
@@ -271,7 +271,7 @@ class Search:
 
     def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
         """One hit a document, equal texts folded, with snippet and passage."""
-        self.shown_stems = telling_stems(words, self.source.statistics())
+        self.mark = WordMarker(telling_stems(words, self.source.statistics()), query.terms, self.source.stems)
         contents, first, counts = np.unique(found.content_ids, return_index=True, return_counts=True)
         self.more = dict(zip(contents.tolist(), counts.tolist(), strict=True))
         found = found.take(np.sort(first))
@@ -295,23 +295,17 @@ class Search:
                     hits[texts[same]] = replace(known, documents=known.documents + tuple(owners))
                 elif len(hits) < self.request.limit:
                     texts[same] = len(hits)
-                    hits.append(self._hit(len(hits), part, i, passage, owners, query))
+                    hits.append(self._hit(len(hits), part, i, passage, owners))
         return hits
 
-    def _hit(
-        self, number: int, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument], query: Query
-    ) -> Hit:
+    def _hit(self, number: int, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument]) -> Hit:
         if self.cancelled():
             raise Cancelled
-
-        def mark(text: str) -> list[tuple[int, int]]:
-            return word_spans(text, self.shown_stems, query.terms, self.source.stems, self.known_words)
-
-        matches = self._matches(passage, exact=number < EXACT_PASSAGES)
+        matches = self._matches(passage, exact=number < EXACT_PASSAGES) if number < MEANT_PASSAGES else []
         if not matches:
-            matches = [(1.0, start, end) for start, end in mark(passage.text)]
+            matches = [(1.0, start, end) for start, end in self.mark(passage.text)]
         start, end = best_sentence(passage.text, matches)
-        shown = snippet(passage.text, (start, end), mark)
+        shown = snippet(passage.text, (start, end), self.mark)
         return Hit(
             documents=tuple(owners),
             score=float(found.scores[i]),

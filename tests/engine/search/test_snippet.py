@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from engine.search.parse import parse
 from engine.search.snippet import (
     SNIPPET_CHARS,
+    WordMarker,
     best_sentence,
     even_spans,
     sentences,
     snippet,
     token_spans_hit,
-    word_spans,
 )
 
 
@@ -25,7 +25,7 @@ def stem(text: str) -> list[str]:
 def marked(text: str, query: str) -> list[str]:
     terms = parse(query).terms
     stems = {part for term in terms for part in stem(term.prepared)}
-    return [text[start:end] for start, end in word_spans(text, stems, terms, stem)]
+    return [text[start:end] for start, end in WordMarker(stems, terms, stem)(text)]
 
 
 def find_words(text: str) -> list[tuple[int, int]]:
