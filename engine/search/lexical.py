@@ -117,11 +117,15 @@ class Words:
 
 
 def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSource) -> I64:
-    """The chunks worth scoring: all exact hits of identifiers and phrases, then those with the most telling words.
+    """The chunks worth scoring: all that a narrow scope allows; else all exact hits of identifiers and phrases, and
+    those with the most telling words.
 
     The posting lists of the rarest stems are read up to a budget; which chunks hold how much idf is counted from them
-    alone, and only the best are scored in full by the caller. Returns chunk ids, not ordered.
+    alone, and only the best that the scope allows are scored in full by the caller. Returns ascending chunk ids.
     """
+    few = source.few_chunks(scope)
+    if few is not None:
+        return np.unique(few)
     found = [source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.identifiers]
     weights = idf(words.frequencies, source.statistics())
     lists: list[I64] = []
@@ -139,10 +143,8 @@ def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSou
     if lists:
         ids, where = np.unique(np.concatenate(lists), return_inverse=True)
         held = np.bincount(where, np.concatenate(shares))
-        if not scope.open and scope.chunks is not None:
-            held = np.where(np.isin(ids, scope.chunks), held, -1.0)
-        best = np.argpartition(-held, CANDIDATES)[:CANDIDATES] if ids.size > CANDIDATES else np.arange(ids.size)
-        found.append(ids[best])
-    if scope.chunks is not None:
-        found.append(scope.chunks[-EXACT_LIMIT:])
+        if not scope.open:
+            allowed = scope.allows(ids, source.contents_of(ids))
+            ids, held = ids[allowed], held[allowed]
+        found.append(ids[np.argpartition(-held, CANDIDATES)[:CANDIDATES]] if ids.size > CANDIDATES else ids)
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -238,7 +238,7 @@ class Search:
         keep = np.isin(found.chunk_ids, near)
         order = np.lexsort((found.chunk_ids, -found.words, -found.exact))[:BEST_WORDS]
         if self.request.mode != "meaning":
-            keep[order] = True
+            keep[order[(found.words[order] > 0) | (found.exact[order] > 0)]] = True
         return found.take(np.flatnonzero(keep))
 
     def _first_scores(self, found: Candidates) -> F32:

@@ -33,7 +33,7 @@ from indexer.store.reader import Reader
 from indexer.store.records import path_key
 from indexer.store.terms import stemmer, term_key, unpack_counts
 
-SMALL_SCOPE_CHUNKS = 4_000  # up to so many, distances of record are measured in SQL instead of scanning the code
+SMALL_SCOPE_CHUNKS = 3_000  # up to so many, all are scored: distances of record in SQL instead of scanning the code
 OVERSAMPLE = 1.25  # candidates of the int8 scan for each one wanted, rescored from the record
 EMPTY = np.empty(0, np.int64)
 
@@ -108,6 +108,32 @@ class StoreCandidates:
             )
         return Scope(filters, contents, chunks, unwanted)
 
+    def few_chunks(self, scope: Scope) -> I64 | None:
+        """All chunks that the scope allows, if they are few enough to be scored one by one; None otherwise."""
+        if scope.chunks is not None:
+            if scope.chunks.size > SMALL_SCOPE_CHUNKS:
+                return None
+            return scope.chunks[scope.allows(scope.chunks, self.contents_of(scope.chunks))]
+        if scope.contents is None:
+            return None
+        chunks = self._ids_of(
+            "SELECT chunk_id FROM carray(?) a CROSS JOIN chunks k ON k.content_id = a.value LIMIT ?",
+            _array(np.setdiff1d(scope.contents, scope.excluded)),
+            SMALL_SCOPE_CHUNKS + 1,
+        )
+        return chunks if chunks.size <= SMALL_SCOPE_CHUNKS else None
+
+    def contents_of(self, chunk_ids: I64) -> I64:
+        """The content of each chunk, -1 for one that is gone or whose content no document uses."""
+        found = dict(
+            self._reader.rows(
+                "SELECT t.chunk_id, t.content_id FROM carray(?) a CROSS JOIN term_counts t ON t.chunk_id = a.value "
+                "CROSS JOIN contents c ON c.content_id = t.content_id WHERE c.uses > 0",
+                _array(chunk_ids),
+            )
+        )
+        return np.array([found.get(chunk_id, -1) for chunk_id in chunk_ids.tolist()], np.int64)
+
     def match(self, expression: str, limit: int, *, stemmed: bool) -> I64:
         """Chunk ids, newest first, that match an expression of the word index (stemmed: single words only)."""
         table = "stems" if stemmed else "words"
@@ -138,7 +164,7 @@ class StoreCandidates:
         generation = self._reader.active_generation()
         if generation is None or limit < 1:
             return EMPTY, np.empty(0, np.float32)
-        small = self._small_scope(scope)
+        small = self.few_chunks(scope)
         if small is not None:
             cosines = self.similarities(small, query)
             known = ~np.isnan(cosines)
@@ -240,22 +266,6 @@ class StoreCandidates:
             FoundDocument(document_id, content_id, root, path, title, mtime_ns, status == "online", bool(complete))
             for document_id, content_id, root, path, title, mtime_ns, status, complete in rows
         ]
-
-    def _small_scope(self, scope: Scope) -> I64 | None:
-        """The allowed chunks, if there are few of them."""
-        if scope.chunks is not None:
-            if scope.chunks.size > SMALL_SCOPE_CHUNKS:
-                return None
-            contents = self.term_counts(scope.chunks, ()).content_ids
-            return scope.chunks[(contents >= 0) & scope.allows(scope.chunks, contents)]
-        if scope.contents is None:
-            return None
-        chunks = self._ids_of(
-            "SELECT chunk_id FROM carray(?) a CROSS JOIN chunks k ON k.content_id = a.value LIMIT ?",
-            _array(np.setdiff1d(scope.contents, scope.excluded)),
-            SMALL_SCOPE_CHUNKS + 1,
-        )
-        return chunks if chunks.size <= SMALL_SCOPE_CHUNKS else None
 
     def _refresh(self, generation: int, dim: int) -> None:
         """Bring the cached segments to the state of this snapshot; cheap when nothing was committed since."""

@@ -70,15 +70,14 @@ def test_a_name_that_is_no_utf8_comes_with_its_bytes(service: SearchService) -> 
 
 
 def test_the_narrowing_of_a_request_holds(service: SearchService) -> None:
-    def paths(**narrowed: object) -> set[str]:
-        hits = service.search(SearchRequest("car cat bird", **narrowed)).hits  # type: ignore[arg-type]
-        return {Path(hit.path).name for hit in hits}
+    def paths(request: SearchRequest) -> set[str]:
+        return {Path(hit.path).name for hit in service.search(request).hits}
 
-    assert paths(types=(".MD",)) == {"cat.md"}
-    assert paths(folder="/home/ann/cars") == {"repair.txt"}
-    assert paths(folder="cars") == {"repair.txt"}
-    assert paths(after="2020") == {"cat.md"}
-    assert "cat.md" not in paths(before="2020-01-31")
+    assert paths(SearchRequest("car cat bird", types=(".MD",))) == {"cat.md"}
+    assert paths(SearchRequest("car cat bird", folder="/home/ann/cars")) == {"repair.txt"}
+    assert paths(SearchRequest("car cat bird", folder="cars")) == {"repair.txt"}
+    assert paths(SearchRequest("car cat bird", after="2020")) == {"cat.md"}
+    assert "cat.md" not in paths(SearchRequest("car cat bird", before="2020-01-31"))
 
 
 def test_a_date_that_is_none_is_explained(service: SearchService) -> None:

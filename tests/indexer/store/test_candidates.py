@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.search.candidates import Filters
-from engine.search.pipeline import Cancelled, Request, Result, search
+from engine.search import lexical
+from engine.search.candidates import NO_FILTERS, Filters
+from engine.search.pipeline import Cancelled, Mode, Request, Result, search
+from indexer.store import candidates
 from indexer.store.candidates import StoreCandidates
 from indexer.store.reader import Reader
 from indexer.store.writer import Writer
@@ -16,12 +18,17 @@ from tests.indexer.store.building import ToyEncoder, add_file, embed_pending
 ENCODER = ToyEncoder()
 
 
-def ask(source: StoreCandidates, query: str, **options: object) -> Result:
-    return search(Request(query, **options), source, ENCODER)  # type: ignore[arg-type]
+def ask(
+    source: StoreCandidates, query: str, *, mode: Mode = "hybrid", limit: int = 20, filters: Filters = NO_FILTERS
+) -> Result:
+    return search(Request(query, limit, mode, filters=filters), source, ENCODER)
 
 
-def found(source: StoreCandidates, query: str, **options: object) -> list[str]:
-    return [hit.documents[0].path.decode() for hit in ask(source, query, **options).hits]
+def found(
+    source: StoreCandidates, query: str, *, mode: Mode = "hybrid", limit: int = 20, filters: Filters = NO_FILTERS
+) -> list[str]:
+    hits = ask(source, query, mode=mode, limit=limit, filters=filters).hits
+    return [hit.documents[0].path.decode() for hit in hits]
 
 
 @pytest.fixture
@@ -43,7 +50,7 @@ def library(writer: Writer, root: int) -> Writer:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "words", "meaning"])
-def test_every_mode_finds_the_words_it_was_asked_for(library: Writer, source: StoreCandidates, mode: str) -> None:
+def test_every_mode_finds_the_words_it_was_asked_for(library: Writer, source: StoreCandidates, mode: Mode) -> None:
     assert found(source, "car engine", mode=mode)[0] == "cars/repair.txt"
 
 
@@ -81,7 +88,7 @@ def test_words_need_no_model(library: Writer, source: StoreCandidates) -> None:
 )
 @pytest.mark.parametrize("mode", ["hybrid", "words"])
 def test_codes_and_short_words_of_any_script_come_first(
-    library: Writer, source: StoreCandidates, query: str, path: str, mode: str
+    library: Writer, source: StoreCandidates, query: str, path: str, mode: Mode
 ) -> None:
     assert found(source, query, mode=mode)[0] == path
 
@@ -114,7 +121,7 @@ def test_an_excluded_word_keeps_its_whole_document_out(library: Writer, source: 
 )
 @pytest.mark.parametrize("mode", ["hybrid", "meaning", "words"])
 def test_filters_hold_in_every_mode(
-    library: Writer, source: StoreCandidates, narrowed: str, paths: set[str] | None, mode: str
+    library: Writer, source: StoreCandidates, narrowed: str, paths: set[str] | None, mode: Mode
 ) -> None:
     hits = set(found(source, f"car cat invoice 東京 foo_bar {narrowed}", mode=mode))
     assert hits == paths if paths is not None else len(hits) == 6
@@ -236,3 +243,23 @@ def test_similarities_are_unknown_without_a_vector(library: Writer, source: Stor
         cosines = source.similarities(ids, ENCODER.encode_all(["car"])[0][0])
     assert np.isnan(cosines[-1]) and not np.isnan(cosines[:-1]).any()
     assert found(source, "words only so far")[0] == "new.txt"
+
+
+@pytest.mark.parametrize("small", [0, 10_000])
+@pytest.mark.parametrize("query", ["common word", "common -excluded", "folder:old common"])
+def test_a_filter_acts_before_the_limits_of_the_word_search(
+    writer: Writer, root: int, source: StoreCandidates, monkeypatch: pytest.MonkeyPatch, small: int, query: str
+) -> None:
+    monkeypatch.setattr(candidates, "SMALL_SCOPE_CHUNKS", small)
+    monkeypatch.setattr(lexical, "CANDIDATES", 5)
+    with writer.transaction():
+        add_file(writer, root, "old/wanted.txt", "a common word of old, among others that make it long", mtime_ns=5)
+        for number in range(50):
+            add_file(writer, root, f"new/{number}.txt", f"common word {number}", "excluded", mtime_ns=100)
+    filters = Filters(before_ns=50) if query == "common word" else NO_FILTERS
+    assert found(source, query, mode="words", filters=filters) == ["old/wanted.txt"]
+
+
+def test_in_a_narrow_scope_too_words_must_occur(library: Writer, source: StoreCandidates) -> None:
+    assert found(source, "invoice folder:pets", mode="words") == []
+    assert found(source, "gardening folder:work", mode="words") == ["work/other.txt"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,11 @@ def test_no_index_yet_is_said_in_a_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opener", [Writer.open, Reader.open])
-def test_an_index_of_a_newer_program_is_refused(tmp_path: Path, opener: object) -> None:
+def test_an_index_of_a_newer_program_is_refused(tmp_path: Path, opener: Callable[[Path], object]) -> None:
     with Writer.open(tmp_path) as writer:
         writer.db.execute(f"PRAGMA user_version = {opening.SCHEMA_VERSION + 1}")
     with pytest.raises(StoreVersionError, match="newer Inkling"):
-        opener(tmp_path)  # type: ignore[operator]
+        opener(tmp_path)
 
 
 def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
