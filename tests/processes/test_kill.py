@@ -19,6 +19,7 @@ from tests.processes.harness import index_once, picture
 from tests.processes.test_lifecycle import ROOT
 
 TARGETS = ["parent", "indexer", "worker"]
+VECTOR_CHUNKS = 60  # of one file, so that the log costs little
 
 
 def test_a_few_kills_leave_no_trace(data_dir: Path, root: Path, model: Path, tmp_path: Path) -> None:
@@ -49,6 +50,7 @@ def kill_often(
     paths = write_mixed(root, files)
     write_log(root / "big.log", log_bytes)
     (root / "broken.pdf").write_bytes(b"%PDF-1.4 nothing follows")
+    (data_dir / "settings.toml").write_text(f"vector_chunks_per_file = {VECTOR_CHUNKS}\n", encoding="utf-8")
     chance.shuffle(targets)
     parent: subprocess.Popen[bytes] | None = None
     for number, target in enumerate(targets):
@@ -61,8 +63,8 @@ def kill_often(
         parent.kill()
         parent.wait()
     wait_for_lock(data_dir)
-    index_once(data_dir, model, root)
-    index_once(tmp_path / "peace", model, root)
+    index_once(data_dir, model, root, vector_chunks_per_file=VECTOR_CHUNKS)
+    index_once(tmp_path / "peace", model, root, vector_chunks_per_file=VECTOR_CHUNKS)
     rows, peace = picture(data_dir), picture(tmp_path / "peace")
     assert [row for row in rows if "failed" in row] == [row for row in peace if "failed" in row]
     assert rows == peace
