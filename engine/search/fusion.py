@@ -16,8 +16,8 @@ class Weights:
     """How much each standardised score counts. Chosen leave-one-set-out by tests/benchmarks/ranking.py."""
 
     meaning: float = 1.0
-    words: float = 0.6
-    tokens: float = 1.0
+    words: float = 0.75
+    tokens: float = 1.3
     first_words: float = 0.5  # before reranking, when there are no token scores
     document_words: float = 0.3  # share of a word score that is the whole document's, not the passage's
 
