@@ -58,7 +58,8 @@ def kill_often(
             path.write_bytes(text_file(number * 1000 + int(path.stat().st_size)))
         if parent is None or parent.poll() is not None:
             parent = start(data_dir, root, model)
-        strike(parent, target, chance)
+        while not strike(parent, target, chance):
+            parent = start(data_dir, root, model)
     if parent is not None:
         parent.kill()
         parent.wait()
@@ -79,27 +80,31 @@ def start(data_dir: Path, root: Path, model: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*command, *arguments], cwd=ROOT, env=child_environment(1), stdout=quiet, stderr=quiet)
 
 
-def strike(parent: subprocess.Popen[bytes], wanted: str, chance: random.Random) -> None:
-    """Wait a moment, then kill one of the three."""
+def strike(parent: subprocess.Popen[bytes], wanted: str, chance: random.Random) -> bool:
+    """Wait a moment, then kill one of the three; False where the parent had given up on its indexer before."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
+            indexers = psutil.Process(parent.pid).children()
             below = psutil.Process(parent.pid).children(recursive=True)
         except psutil.NoSuchProcess:
-            below = []
-        indexers = [process for process in below if process.ppid() == parent.pid]
+            indexers, below = [], []
         workers = [process for process in below if process not in indexers]
-        targets = {"parent": [psutil.Process(parent.pid)], "indexer": indexers, "worker": workers}[wanted]
-        if targets and indexers:
+        pids = {"parent": [parent.pid], "indexer": [p.pid for p in indexers], "worker": [p.pid for p in workers]}[
+            wanted
+        ]
+        if pids and indexers:
             time.sleep(chance.uniform(0.0, 1.2))
             try:
-                os.kill(chance.choice(targets).pid, signal.SIGKILL)
+                os.kill(chance.choice(pids), signal.SIGKILL)
             except ProcessLookupError:
                 continue
             if wanted == "parent":
                 parent.wait()
                 psutil.wait_procs(below, timeout=20)
-            return
+            return True
+        if parent.poll() is not None:
+            return False
         time.sleep(0.02)
     raise AssertionError(f"no {wanted} to kill")
 
