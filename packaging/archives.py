@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import lzma
 import os
 import shutil
 import tarfile
 import zipfile
 from pathlib import Path
 
-XZ_PRESET = 9 | lzma.PRESET_EXTREME
+XZ_PRESET = 6
 
 
 def epoch_s() -> int:

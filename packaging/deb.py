@@ -26,6 +26,8 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 # The window is asked for on X11; where Wayland is used its libraries are there.
 OPTIONAL = re.compile(r"wayland", re.IGNORECASE)
 RECOMMENDED = ("fonts-dejavu-core | fonts-noto-core | fonts-liberation", "xdg-utils", "dbus")
+# Asked for only on Wayland, so the building system may lack them.
+NAMED = {"libwayland-client.so.0": "libwayland-client0", "libwayland-cursor.so.0": "libwayland-cursor0"}
 # Newer Debians gave these packages new names; either is right.
 RENAMED = {"libglib2.0-0": "libglib2.0-0t64"}
 # Version of the C++ library's symbols -> version of the package that first had them.
@@ -58,7 +60,7 @@ def build(program: Path, version: str, out: Path) -> Path:
         lay_out(program, version, tree)
         control(program, version, architecture, tree)
         archives.settle(tree)
-        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "--build", str(tree), str(target)]
+        command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", str(tree), str(target)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return target
 
@@ -153,6 +155,9 @@ def packages_of(libraries: set[str]) -> set[str]:
     where = dict(re.findall(r"^\s+(\S+) \(.*?\) => (\S+)$", cached, re.MULTILINE)[::-1])
     found = set()
     for library in libraries:
+        if library in NAMED:
+            found.add(NAMED[library])
+            continue
         if library not in where:
             raise SystemExit(f"{library} is not installed here, so the package that holds it cannot be named")
         name = owner(where[library])

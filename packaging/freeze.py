@@ -83,7 +83,9 @@ def is_wanted_of_qt(path: str) -> bool:
     if re.search(r"/(translations|qml|resources|metatypes|typesystems|glue|scripts|libexec)/", path):
         return False
     name = Path(path).name
-    if name.startswith(("libQt6", "Qt6")) or "/Qt/lib/Qt" in path:
+    if match := re.search(r"/(Qt\w+)\.framework/", path):
+        return is_wanted_library(match[1])
+    if name.startswith(("libQt6", "Qt6")):
         return is_wanted_library(name)
     if match := re.match(r"PySide6/(Qt\w+)\.", path):
         return match[1] in PYSIDE_MODULES

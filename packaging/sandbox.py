@@ -59,7 +59,7 @@ class Sandbox:
         run = [*user, "env", "-i", *settings, *arguments]
         if not trace:
             return run
-        log = self.out / f"{trace}.strace"
+        log = self.out / f"{len(self.traces):02}-{trace}.strace"
         self.traces.append(log)
         return ["strace", "-f", "--seccomp-bpf", "-e", "trace=network", "-o", str(log), *run]
 
@@ -122,34 +122,36 @@ class Sandbox:
 
     def _prepare(self, program: Path | None) -> None:
         mount("--make-rprivate", "/")
-        if program is not None:
-            mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(self.inside("/opt")))
-            self.inside(PROGRAM).mkdir()
-            mount("--bind", str(program), str(self.inside(PROGRAM)))
-        else:
-            mount("--bind", str(self.inside(PROGRAM)), str(self.inside(PROGRAM)))
-        mount("-o", "remount,ro,bind", str(self.inside(PROGRAM)))
-        # The results must stay in sight when /tmp is hidden.
-        results = Path("/mnt")
-        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(results))
-        (results / "out").mkdir()
-        mount("--bind", str(self.out), str(results / "out"))
-        self.out = results / "out"
+        places = Path("/mnt")  # what must stay in sight when /tmp is hidden
+        mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(places))
+        self.out = bind(self.out, places / "out")
         if self.root != Path("/"):
+            self.root = bind(self.root, places / "root")
+            self.home = self.inside(HOME)
             mount("-t", "proc", "proc", str(self.inside("/proc")))
             mount("--rbind", "/dev", str(self.inside("/dev")))
-            bound = results / "root"
-            bound.mkdir()
-            mount("--rbind", str(self.root), str(bound))
-            self.root, self.home = bound, bound / HOME.lstrip("/")
-        for folder in ("/home", "/tmp", "/var/tmp"):
-            mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(self.inside(folder)))
-        self.inside("/tmp/.X11-unix").mkdir(mode=0o1777)
+            mount("--bind", str(self.inside(PROGRAM)), str(self.inside(PROGRAM)))
+        if program is not None:
+            mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(self.inside("/opt")))
+            bind(program, self.inside(PROGRAM))
+        mount("-o", "remount,ro,bind", str(self.inside(PROGRAM)))
+        # This process's own /tmp too: another display may have left its lock there.
+        for folder in {Path("/tmp"), *map(self.inside, ("/home", "/tmp", "/var/tmp"))}:
+            mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(folder))
+        sockets = self.inside("/tmp/.X11-unix")
+        sockets.mkdir(mode=0o1777)
+        if self.root != Path("/"):
+            Path("/tmp/.X11-unix").mkdir(mode=0o1777)
+            mount("--bind", "/tmp/.X11-unix", str(sockets))
         self.home.mkdir(parents=True)
         self.give(self.home)
-        if self.root != Path("/"):
-            Path("/tmp/.X11-unix").mkdir(exist_ok=True)
-            mount("--bind", "/tmp/.X11-unix", str(self.inside("/tmp/.X11-unix")))
+
+
+def bind(source: Path, target: Path) -> Path:
+    """Show the folder `source` at `target`, which is made; returns `target`."""
+    target.mkdir()
+    mount("--bind", str(source), str(target))
+    return target
 
 
 def mount(*arguments: str) -> None:

@@ -9,7 +9,6 @@ import time
 import zlib
 from pathlib import Path
 
-DISPLAY = ":99"
 SIZE = (1280, 800)
 
 
@@ -18,14 +17,15 @@ class Screen:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environment = {**os.environ, "DISPLAY": DISPLAY}
+        told, tell = os.pipe()
         mode = f"{SIZE[0]}x{SIZE[1]}x24"
-        command = ["Xvfb", DISPLAY, "-screen", "0", mode, "-nolisten", "tcp", "-ac", "-fbdir", str(folder)]
-        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 20
-        while self._xdotool("getdisplaygeometry").returncode != 0:
-            assert time.monotonic() < until, "Xvfb does not answer"
-            time.sleep(0.1)
+        command = ["Xvfb", "-displayfd", str(tell), "-screen", "0", mode, "-nolisten", "tcp", "-ac", "-fbdir", folder]
+        self._server = subprocess.Popen(command, stderr=subprocess.DEVNULL, pass_fds=[tell])
+        os.close(tell)
+        with os.fdopen(told, encoding="ascii") as numbers:
+            self.display = f":{numbers.readline().strip()}"  # a free one, which the server finds itself
+        assert self.display != ":", "Xvfb did not start"
+        self._environment = {**os.environ, "DISPLAY": self.display}
 
     def close(self) -> None:
         self._server.terminate()

@@ -93,7 +93,7 @@ def window_step(sandbox: Sandbox, screen: Screen) -> str:
     """Index a folder through the window, search, read the preview, quit."""
     folder = documents(sandbox, f"{HOME}/Documents")
     before = sandbox.files(folder)
-    process = sandbox.start(WINDOW, trace="window", DISPLAY=":99")
+    process = sandbox.start(WINDOW, trace="window", DISPLAY=screen.display)
     window = screen.wait_for_window("^Inkling$", 60)
     screen.focus(window)
     screen.picture("window-empty")
@@ -103,7 +103,7 @@ def window_step(sandbox: Sandbox, screen: Screen) -> str:
     screen.keys("Return")
     screen.wait_until_gone("Choose a folder")
     status = wait_indexed(sandbox, DATA, len(before))
-    again = sandbox.run(WINDOW, trace="second-window", DISPLAY=":99")
+    again = sandbox.run(WINDOW, trace="second-window", DISPLAY=screen.display)
     assert again.returncode == 0, again.stderr  # it has called the first one forward and left
     screen.focus(window)
     screen.keys("ctrl+f")
@@ -142,7 +142,8 @@ def command_step(sandbox: Sandbox, screen: Screen) -> str:
     status = json.loads(succeed(sandbox.run(CONSOLE, "status", "--json", *data)))
     assert status["documents"] == len(sandbox.files(folder)) and not status["pending"], status
     assert json.loads(succeed(sandbox.run(CONSOLE, "failures", "--json", *data))) == []
-    report = json.loads(succeed(sandbox.run(CONSOLE, "doctor", "--json", *data, trace="doctor", DISPLAY=":99")))
+    doctor = sandbox.run(CONSOLE, "doctor", "--json", *data, trace="doctor", DISPLAY=screen.display)
+    report = json.loads(succeed(doctor))
     bad = [name for name, finding in report.items() if finding["state"] != "ok"]
     assert not bad, {name: report[name] for name in bad}
     assert report["kernels"]["facts"]["isa"] != "reference"
@@ -183,7 +184,7 @@ def newer_step(sandbox: Sandbox, screen: Screen) -> str:
         done = sandbox.run(CONSOLE, *words, "--data-dir", f"{HOME}/newer", trace="newer")
         assert done.returncode == 1 and "newer" in done.stderr and "Traceback" not in done.stderr, done.stderr
         sentences.append(done.stderr.strip().splitlines()[-1])
-    process = sandbox.start(WINDOW, "--data-dir", f"{HOME}/newer", trace="newer-window", DISPLAY=":99")
+    process = sandbox.start(WINDOW, "--data-dir", f"{HOME}/newer", trace="newer-window", DISPLAY=screen.display)
     screen.focus(screen.wait_for_window("^Inkling$", 60))
     time.sleep(4.0)
     screen.picture("window-newer")
@@ -203,7 +204,7 @@ def portable_step(sandbox: Sandbox, screen: Screen) -> str:
     before = set(sandbox.files())
     console = "/home/stick/inkling/inkling"
     succeed(sandbox.run(console, "index", "--once", f"{HOME}/Documents/travel", trace="portable"))
-    process = sandbox.start("/home/stick/inkling/inkling-window", trace="portable-window", DISPLAY=":99")
+    process = sandbox.start("/home/stick/inkling/inkling-window", trace="portable-window", DISPLAY=screen.display)
     screen.focus(screen.wait_for_window("^Inkling$", 60))
     screen.keys("ctrl+q")
     assert process.wait(30) == 0
