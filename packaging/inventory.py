@@ -214,11 +214,12 @@ def table(components: dict[str, Component], libraries: list[tuple[str, str, str]
     lines = [
         "# What is inside\n",
         "Made while building, from the list of everything that went in. The texts lie in folders of these names.\n",
-        "| component | version | licence | modules | other files |",
-        "|---|---|---|---|---|",
+        "| component | version | licence | modules | other files | what it carries inside |",
+        "|---|---|---|---|---|---|",
     ]
     for each in sorted(components.values(), key=lambda component: component.name.lower()):
-        lines.append(f"| {each.name} | {each.version} | {each.licence} | {each.modules} | {each.files} |")
+        inside = licences.INSIDE.get(each.name, "")
+        lines.append(f"| {each.name} | {each.version} | {each.licence} | {each.modules} | {each.files} | {inside} |")
     grouped: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, what, licence in libraries:
         grouped[what, licence].append(name)

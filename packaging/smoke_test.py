@@ -35,7 +35,7 @@ WINDOW, CONSOLE = f"{PROGRAM}/inkling-window", f"{PROGRAM}/inkling"
 DATA = f"{HOME}/.local/share/inkling"
 QUESTION, ANSWER = "missing luggage", "travel/lost-suitcase.txt"
 # What is written outside the data folder: the font library, which is the system's own, keeps a list of the fonts.
-NOT_OURS = (".cache/fontconfig/", ".cache/mesa_shader_cache")
+NOT_OURS = (".cache/fontconfig/",)
 INDEXING_S = 150.0
 
 

@@ -163,7 +163,7 @@ def test_a_module_is_written_down_with_what_it_came_from(
     problems = inventory.write(tmp_path / "contents.json", staging, tmp_path / "licences")
     assert "module gdbm" in problems and any("libodd.so" in problem for problem in problems)
     table = (tmp_path / "licences" / "INVENTORY.md").read_text(encoding="utf-8")
-    assert "| Inkling |  | Apache-2.0 | 1 | 0 |" in table and "| selectolax |" in table
+    assert "| Inkling |  | Apache-2.0 | 1 | 0 |  |" in table and "| selectolax |" in table
     assert (tmp_path / "licences" / "Inkling" / "LICENSE").exists()
 
 
@@ -221,6 +221,14 @@ def test_the_workflow_tests_every_python_and_system_that_the_readme_names() -> N
     (systems,) = re.findall(r"os: \[(.*)\]\n\s+python:", WORKFLOW)
     assert [name.split("-")[0] for name in systems.split(", ")] == ["ubuntu", "macos", "windows"]
     assert "permissions:\n  contents: read" in WORKFLOW
+
+
+def test_the_privacy_statement_names_the_drive_that_proves_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (statement,) = [part for part in readme.split("\n\n") if part.startswith("**Nothing leaves your machine.**")]
+    assert "`packaging/smoke_test.py`" in statement and "internet socket" in statement
+    drive = (PACKAGING / "smoke_test.py").read_text(encoding="utf-8")
+    assert "internet = sandbox.internet_calls()\n    assert not internet" in drive
 
 
 def test_steps_name_their_reason(scripts: dict[str, ModuleType]) -> None:
