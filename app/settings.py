@@ -48,7 +48,7 @@ class Settings:
     precision: str = _setting(
         AUTO,
         "how the model computes; auto takes what suits the model and the processor",
-        choices=(AUTO, "fp32", "int8", "int8-full"),
+        choices=(AUTO, "fp32", "int8"),
     )
     search_workers: int = _setting(
         0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=256

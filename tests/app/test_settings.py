@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app import settings
 from app.settings import Settings, SettingsError
+from engine import encoder
 
 
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
@@ -89,6 +90,11 @@ def test_every_setting_has_a_help_and_a_default_within_its_bounds() -> None:
     for each in fields(Settings):
         assert each.metadata["help"]
         assert settings.change(Settings(), each.name, getattr(Settings(), each.name)) == Settings()
+
+
+def test_no_precision_is_offered_that_the_engine_refuses() -> None:
+    (precision,) = [each for each in fields(Settings) if each.name == "precision"]
+    assert set(precision.metadata["choices"]) == set(encoder.PRECISIONS)
 
 
 def test_the_indexer_hears_what_was_chosen(tmp_path: Path) -> None:
