@@ -33,7 +33,7 @@ FIXTURE = ROOT / "tests" / "packaged" / "fixtures" / "data-0.1.0.tar.xz"
 UPGRADED = "/home/earlier"  # where the fixture's documents and data lay when it was made
 WINDOW, CONSOLE = f"{PROGRAM}/inkling-window", f"{PROGRAM}/inkling"
 DATA = f"{HOME}/.local/share/inkling"
-QUESTION, ANSWER = "missing luggage", "travel/lost-suitcase.txt"
+QUESTION, ANSWER = "the airline mislaid my belongings", "travel/lost-suitcase.txt"  # one that `inkling demo` asks
 # What is written outside the data folder: the font library, which is the system's own, keeps a list of the fonts.
 NOT_OURS = (".cache/fontconfig/",)
 INDEXING_S = 150.0
@@ -52,8 +52,12 @@ def main() -> int:
     chosen = options.only.split(",") if options.only else list(STEPS)
     for name in chosen:
         started = time.monotonic()
-        told = STEPS[name](sandbox, screen)
-        sandbox.no_process_stays()
+        try:
+            told = STEPS[name](sandbox, screen)
+            sandbox.no_process_stays()
+        except BaseException:
+            screen.picture(f"failed-{name}")
+            raise
         print(f"ok {name} ({time.monotonic() - started:.1f} s): {told}", flush=True)
     screen.close()
     families = ", ".join(f"{name} {count}" for name, count in sorted(sandbox.socket_families().items()))
@@ -110,13 +114,13 @@ def window_step(sandbox: Sandbox, screen: Screen) -> str:
     screen.type(QUESTION)
     wait_until(lambda: copied(screen, "ctrl+shift+c").endswith(ANSWER), "the answer is the first hit")
     passage = copied(screen, "ctrl+alt+c")
-    assert "bag" in passage, passage
     time.sleep(1.0)
     screen.picture("window-results")
     screen.click(window, 850, 500)  # into the preview
     screen.keys("ctrl+a")
     preview = copied(screen, "ctrl+c")
-    assert "Palermo" in preview and len(preview) > len(passage), preview
+    assert "Palermo" in preview, preview
+    assert passage.split() and " ".join(passage.split()) in " ".join(preview.split()), (passage, preview)
     screen.keys("ctrl+2")
     time.sleep(0.5)
     screen.picture("window-folders")
@@ -154,7 +158,7 @@ def command_step(sandbox: Sandbox, screen: Screen) -> str:
 
 
 def upgrade_step(sandbox: Sandbox, screen: Screen) -> str:
-    """A data folder of an earlier version goes on working, and nothing is embedded again."""
+    """A data folder of an earlier version goes on working, and nothing is embedded again without a reason."""
     with tarfile.open(FIXTURE) as archive:
         archive.extractall(sandbox.inside("/home"), filter="tar")
     sandbox.give(sandbox.inside(UPGRADED))
@@ -164,9 +168,12 @@ def upgrade_step(sandbox: Sandbox, screen: Screen) -> str:
     succeed(sandbox.run(CONSOLE, "index", "--once", *data, trace="upgrade"))
     after = json.loads(succeed(sandbox.run(CONSOLE, "status", "--json", *data)))
     assert before["documents"] > 0 and after["documents"] == before["documents"], (before, after)
-    assert after["embedded"] == before["embedded"], "something was embedded again"
-    assert found[0]["path"].endswith("lost-suitcase.txt") and answers(sandbox, "search", QUESTION, *data)[0] == found[0]
-    return f"{after['documents']} documents kept, {after['embedded']} passages embedded as before"
+    again = after["embedded"] - before["embedded"]
+    # All of it only where this version cuts passages in another way; a part of it never.
+    assert again in (0, after["vectors"]), (before, after)
+    for hits in (found, answers(sandbox, "search", QUESTION, *data)):
+        assert hits[0]["path"].endswith(ANSWER), hits[0]
+    return f"{after['documents']} documents kept, {again} of {after['vectors']} passages embedded again"
 
 
 def newer_step(sandbox: Sandbox, screen: Screen) -> str:

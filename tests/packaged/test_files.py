@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from app import program
+from app.cli import demo
 from tests.conftest import ROOT
 
 PACKAGING = ROOT / "packaging"
@@ -229,6 +230,11 @@ def test_the_privacy_statement_names_the_drive_that_proves_it() -> None:
     assert "`packaging/smoke_test.py`" in statement and "internet socket" in statement
     drive = (PACKAGING / "smoke_test.py").read_text(encoding="utf-8")
     assert "internet = sandbox.internet_calls()\n    assert not internet" in drive
+
+
+def test_the_drive_asks_a_question_that_the_samples_answer(scripts: dict[str, ModuleType]) -> None:
+    drive = scripts["smoke_test"]
+    assert demo.TELLING_QUERIES[drive.QUESTION] == drive.ANSWER
 
 
 def test_steps_name_their_reason(scripts: dict[str, ModuleType]) -> None:
