@@ -94,7 +94,7 @@ class Service:
         self._words_turn = False
         self._paused = self._finishing = self._stopping = False
         self._phase: Phase = "starting"
-        self._tidy = False
+        self._tidy = self._orphans = True  # the process before this one may have been stopped ahead of its own tidying
         self._tell_change_s = 0.0  # monotonic: not before
         self._changed_pending = False
         self._meaning: MeaningStage | None = None
@@ -190,6 +190,8 @@ class Service:
             self._read_small(item)
             self._announce_change()
             return True
+        if item is None and self._forget():
+            return True
         if self._take_turns(item):
             self._announce_change()
             return True
@@ -222,7 +224,7 @@ class Service:
             self._enter("scanning")
             self._report(self._roots.scanning)
         if self._roots.take_changed():
-            self._changed_pending = self._tidy = True
+            self._changed_pending = self._tidy = self._orphans = True
 
     def _finished(self) -> bool:
         if not self._finishing or self._paused or not self._roots.is_settled():
@@ -283,7 +285,7 @@ class Service:
     def _remove_root(self, path: bytes) -> None:
         root = self._roots.remove(path)
         if root is not None:
-            self._tidy = self._changed_pending = True
+            self._tidy = self._orphans = self._changed_pending = True
             if self._reading is not None and self._reading.item.root_id == root.root_id:
                 self._drop_reading()
 
@@ -375,7 +377,7 @@ class Service:
             self._reading = None
 
     def _file_done(self, path: bytes) -> None:
-        self._changed_pending = self._tidy = True
+        self._changed_pending = self._tidy = self._orphans = True
         self._meter.file_done()
         self._report(os.fsdecode(path))
 
@@ -386,6 +388,14 @@ class Service:
         return next(root.path for root in self._writer.roots() if root.root_id == root_id)
 
     # ---- in between ----
+
+    def _forget(self) -> bool:
+        """Remove a part of what no document uses any more. Ahead of the vectors, which may take hours: until then, what
+        was deleted would stay in the file. But behind the queue, which may name a part as the content of a move."""
+        if not self._orphans or self._reading is not None:
+            return False
+        self._orphans = self._writer.purge_orphans() > 0
+        return self._orphans
 
     def _tidy_up(self) -> bool:
         """With nothing left to do: remove what no document uses, then give the room back. True while there is more."""

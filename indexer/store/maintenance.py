@@ -5,7 +5,7 @@ from __future__ import annotations
 from indexer.store.contents import STRAY_VECTORS_STAMP, ContentTables
 from indexer.store.open import BUSY_TIMEOUT_MS
 from indexer.store.records import Counts
-from indexer.store.vectors import VectorTables
+from indexer.store.vectors import PENDING_COUNT, VectorTables
 
 VACUUM_PAGES = 8192
 
@@ -103,7 +103,7 @@ COUNTS = {
     "chunks": "SELECT value FROM totals WHERE name = 'chunks'",
     "vectors": "SELECT count(*) FROM vectors WHERE generation = (SELECT generation FROM generations WHERE state = "
     "'active')",
-    "pending_chunks": "SELECT count(*) FROM pending",
+    "pending_chunks": PENDING_COUNT,
     "pending_files": "SELECT count(*) FROM queue",
     "failed": "SELECT count(*) FROM failures",
     "partial": "SELECT count(*) FROM documents JOIN contents USING (content_id) WHERE complete = 0",

@@ -15,6 +15,7 @@ import pytest
 
 from app.index_process import child_command, child_environment
 from indexer.protocol import AddRoot, Notice, RootChanged, RootRemoved, StateChanged, encode_line
+from indexer.store.reader import Reader
 from tests.indexer.files import sentences, write_mixed
 from tests.processes.harness import (
     RunningIndexer,
@@ -223,6 +224,22 @@ def test_removing_a_root_removes_all_that_only_it_brought(data_dir: Path, tmp_pa
         indexer.wait_for(lambda: "own.txt" in _paths(data_dir))
         indexer.wait_idle(seen)
         assert embedded(data_dir) == before + 1  # the others had stayed, being the same as in the second folder
+
+
+def test_a_removed_folder_is_forgotten_and_not_embedded_first(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 10)
+    index_once(data_dir, model, root)
+    before = embedded(data_dir)
+    with running(data_dir, model, precision="int8") as indexer:  # other vectors: all its passages wait
+        indexer.client.pause()
+        indexer.client.remove_root(str(root))
+        indexer.wait_for(lambda: RootRemoved(str(root)) in indexer.events)
+    with Reader.open(data_dir) as reader:
+        assert reader.counts().chunks > 0, "stopped before it could purge"
+        assert reader.counts().pending_chunks == 0
+    index_once(data_dir, model, precision="int8")
+    assert embedded(data_dir) == before
+    assert not any(picture(data_dir)[-1]["strays"].values())
 
 
 def test_a_folder_within_a_root_is_not_indexed_twice(data_dir: Path, root: Path, model: Path) -> None:

@@ -139,3 +139,12 @@ def test_two_indexes_of_the_same_files_have_the_same_picture(
             assert digest(other_reader) == digest(reader)
             add_file(other, other_root, "c.txt", "more")
             assert digest(other_reader) != digest(reader)
+
+
+def test_what_no_document_uses_is_not_embedded_any_more(writer: Writer, root: int, reader: Reader) -> None:
+    gone = add_file(writer, root, "gone.txt", "a cat", "a shared passage")
+    add_file(writer, root, "stays.txt", "a car", "a shared passage")
+    writer.use_model(STAMP)
+    writer.delete_documents([gone])
+    assert {chunk.text for chunk in writer.pending_chunks(9)} == {"a car", "a shared passage"}
+    assert writer.pending_count() == reader.counts().pending_chunks == 2
