@@ -15,11 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from app import paths, program
+from app.terminal import printable
 
 EXIT_DONE, EXIT_TROUBLE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints, which quote what was typed or pasted, steer no terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 class CommandModule(Protocol):
@@ -108,7 +116,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 
 def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser for `argv`: every command is listed, but only those named in `argv` are loaded with their options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="inkling",
         description="Find passages in your own files by meaning and by word. Without a command, the window opens.",
     )
@@ -126,9 +134,9 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     return parser
 
 
-def shared_options() -> argparse.ArgumentParser:
+def shared_options() -> Parser:
     """The options that every command takes."""
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = Parser(add_help=False)
     # Not given after the command, --data-dir must not hide the one given before it: hence no default at all.
     data_dir_help = "keep the index, settings, cache and logs in D"
     shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help=data_dir_help)
@@ -181,7 +189,7 @@ def guarded(command: Callable[[], int]) -> int:
             sys.stdout.flush()
         return code
     except (EngineError, IndexerError) as error:
-        print(f"inkling: {error}", file=sys.stderr)
+        print(f"inkling: {printable(str(error))}", file=sys.stderr)
         _show_where_nobody_reads(str(error))
         return EXIT_TROUBLE
     except KeyboardInterrupt:

@@ -1,7 +1,6 @@
 """Check that everything Inkling needs is here, and say what to do about what is not."""
 
 import argparse
-import json
 import os
 import platform
 import shutil
@@ -16,6 +15,7 @@ from typing import Any, Literal
 from app import paths, settings
 from app.index_process import child_command, child_environment
 from app.single_instance import LOCK_NAME
+from app.terminal import json_text, printable
 from engine.errors import EngineError
 from indexer.errors import IndexerError
 
@@ -45,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 1 if something essential is missing."""
     findings = examine(args.folders)
     if args.json:
-        print(json.dumps({finding.name: asdict(finding) for finding in findings}, indent=2, ensure_ascii=False))
+        print(json_text({finding.name: asdict(finding) for finding in findings}, indent=2))
     else:
         for finding in findings:
-            print(f"{MARKS[finding.state]:8} {finding.name.replace('_', ' ')}: {finding.message}")
+            print(f"{MARKS[finding.state]:8} {finding.name.replace('_', ' ')}: {printable(finding.message)}")
             if finding.advice:
-                print(f"{'':8} -> {finding.advice}")
+                print(f"{'':8} -> {printable(finding.advice)}")
     return int(any(finding.state == "missing" for finding in findings))
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from app import settings
 from app.index_process import IndexClient
 from app.progress import Progress as ProgressLine
+from app.terminal import printable
 from indexer.errors import IndexerError
 from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, StateChanged, encode_line
 
@@ -109,8 +110,4 @@ class _Session:
     def _say(self, sentence: str) -> None:
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
-        print(_printable(sentence), file=sys.stderr)
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        print(printable(sentence), file=sys.stderr)

@@ -5,11 +5,11 @@ and before:2025 narrow the search.
 """
 
 import argparse
-import json
 import os
 import sys
 
 from app.search_service import SearchHit, SearchRequest, SearchResponse, SearchService
+from app.terminal import json_text, printable, printable_path, printable_prose
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     with SearchService(args.data_dir) as service:
         response = service.search(request)
     if args.json:
-        print(json.dumps(response.as_json(), ensure_ascii=False))
+        print(json_text(response.as_json()))
         return 0
     if response.note:
-        print(f"inkling: {response.note}", file=sys.stderr)
+        print(f"inkling: {printable(response.note)}", file=sys.stderr)
     print_response(response, styled=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     return 0
 
@@ -55,23 +55,23 @@ def print_response(response: SearchResponse, *, styled: bool) -> None:
         print("Nothing found.")
     for number, hit in enumerate(response.hits, 1):
         place = f", page {hit.page}" if hit.page else f", line {hit.line}" if hit.line else ""
-        path = os.fsencode(hit.path).decode("utf-8", "replace").replace("\n", "\\n")
+        path = printable_path(hit.path)
         weak = "  (weak match)" if hit.weak else ""
-        title = " ".join(hit.title.split()) or os.path.basename(path)
+        title = printable(" ".join(hit.title.split())) or printable_path(os.path.basename(hit.path))
         if styled:
             print(f"{number:2}. {BOLD}{title}{PLAIN}{weak}\n    {DIM}{path}{place}{PLAIN}")
         else:
             print(f"{number:2}. {title}{weak}\n    {path}{place}")
-        print(f"    {marked(hit) if styled else hit.snippet}\n")
+        print(f"    {marked(hit) if styled else printable_prose(hit.snippet)}\n")
 
 
 def marked(hit: SearchHit) -> str:
     """The snippet with the words of the query in bold."""
     out, at = [], 0
     for start, end in hit.highlights:
-        out += [hit.snippet[at:start], BOLD, hit.snippet[start:end], PLAIN]
+        out += [printable_prose(hit.snippet[at:start]), BOLD, printable_prose(hit.snippet[start:end]), PLAIN]
         at = end
-    return "".join(out) + hit.snippet[at:]
+    return "".join(out) + printable_prose(hit.snippet[at:])
 
 
 def _folder(given: str | None) -> str | None:
