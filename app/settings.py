@@ -16,6 +16,7 @@ from indexer.errors import IndexerError
 from indexer.options import DEFAULT_MODEL, IndexerOptions, default_workers
 
 AUTO = "auto"
+MOST_WORKERS = 256
 
 
 class SettingsError(IndexerError):
@@ -51,10 +52,10 @@ class Settings:
         choices=(AUTO, "fp32", "int8"),
     )
     search_workers: int = _setting(
-        0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=256
+        0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=MOST_WORKERS
     )
     index_workers: int = _setting(
-        0, "processor cores indexing may use; 0 means half of them", unit="cores", least=0, most=256
+        0, "processor cores indexing may use; 0 means half of them", unit="cores", least=0, most=MOST_WORKERS
     )
     vector_chunks_per_file: int = _setting(
         3_000,
@@ -147,7 +148,7 @@ def _fits(setting: Any, value: Any) -> bool:
     if isinstance(value, tuple):
         return all(isinstance(item, str) for item in value)
     if isinstance(value, str):
-        return not meta["choices"] or value in meta["choices"]
+        return value in meta["choices"] if meta["choices"] else bool(value.strip())
     least, most = meta["least"], meta["most"]
     return (least is None or value >= least) and (most is None or value <= most)
 
@@ -161,7 +162,7 @@ def _bounds(setting: Any) -> str:
         return "true or false"
     if isinstance(default, int | float):
         return f"a number from {meta['least']} to {meta['most']} {meta['unit']}".rstrip()
-    return "a list of texts" if isinstance(default, tuple) else "a text"
+    return "a list of texts" if isinstance(default, tuple) else "a text that is not empty"
 
 
 def _tables_last(item: tuple[str, Any]) -> tuple[bool, str]:

@@ -14,13 +14,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import NoReturn, Protocol
 
 from app import paths, program
+from app.cli.arguments import given_path
 from app.terminal import printable
 
 EXIT_DONE, EXIT_TROUBLE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+DATA_DIR_HELP = "keep the index, settings, cache and logs in D"
 
 
 class Parser(argparse.ArgumentParser):
@@ -121,7 +122,7 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
         description="Find passages in your own files by meaning and by word. Without a command, the window opens.",
     )
     parser.add_argument("--version", action="version", version=f"inkling {program_version()}")
-    parser.add_argument("--data-dir", type=Path, metavar="D", help="keep the index, settings, cache and logs in D")
+    parser.add_argument("--data-dir", type=given_path, metavar="D", help=DATA_DIR_HELP)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     shared = shared_options()
     for name, subcommand in SUBCOMMANDS.items():
@@ -138,8 +139,7 @@ def shared_options() -> Parser:
     """The options that every command takes."""
     shared = Parser(add_help=False)
     # Not given after the command, --data-dir must not hide the one given before it: hence no default at all.
-    data_dir_help = "keep the index, settings, cache and logs in D"
-    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help=data_dir_help)
+    shared.add_argument("--data-dir", type=given_path, metavar="D", default=argparse.SUPPRESS, help=DATA_DIR_HELP)
     shared.add_argument("--json", action="store_true", help="print JSON for other programs to read")
     return shared
 

@@ -9,6 +9,7 @@ import threading
 from dataclasses import replace
 
 from app import settings
+from app.cli.arguments import given_text, workers
 from app.index_process import IndexClient
 from app.progress import Progress as ProgressLine
 from app.terminal import printable
@@ -18,23 +19,24 @@ from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, S
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `inkling index`."""
-    parser.add_argument("folders_to_index", nargs="*", metavar="FOLDER", help="a folder to index and remember")
+    parser.add_argument(
+        "folders_to_index", nargs="*", type=given_text, metavar="FOLDER", help="a folder to index and remember"
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--once", action="store_true", help="end when the index equals the disk (the default)")
     mode.add_argument("--watch", action="store_true", help="stay, and keep the index up to date until interrupted")
-    parser.add_argument("--model", metavar="M", help="embedding model: a name from `inkling models list`, or a folder")
+    parser.add_argument(
+        "--model", type=given_text, metavar="M", help="embedding model: a name from `inkling models list`, or a folder"
+    )
     parser.add_argument("--precision", metavar="P", choices=("auto", "fp32", "int8"), help="auto, fp32 or int8")
-    parser.add_argument("--workers", metavar="N", type=int, help="processor cores to use at most")
+    parser.add_argument("--workers", metavar="N", type=workers, help="processor cores to use at most")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the indexer process until it is done, or until Ctrl+C."""
     folders = [os.path.abspath(folder) for folder in args.folders_to_index]
     for folder in folders:
-        if not os.path.isdir(folder):
-            raise IndexerError(f"{folder} is not a folder: name one that is there.")
-    if args.workers is not None and args.workers < 1:
-        raise IndexerError(f"--workers {args.workers} is not possible: at least 1 is needed.")
+        _look_into(folder)
     args.folders.create()
     options = settings.indexer_options(settings.load(args.folders.settings), args.data_dir, watch=args.watch)
     chosen = {"model": args.model, "precision": args.precision, "workers": args.workers}
@@ -56,6 +58,16 @@ def run(args: argparse.Namespace) -> int:
     if session.trouble:
         raise IndexerError(session.trouble)
     return code
+
+
+def _look_into(folder: str) -> None:
+    """Raise IndexerError where nothing of a folder could be read: remembering it would look like success."""
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexerError(f"{folder} is not a folder: name one that is there.") from error
+    except OSError as error:
+        raise IndexerError(f"{folder} cannot be read ({error.strerror or error}), so nothing was indexed.") from error
 
 
 class _Session:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app.cli.arguments import given_path, given_text
 from app.progress import Progress
 from app.terminal import json_text, printable, printable_path
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
@@ -24,15 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help="keep everything in D")
+    place: dict[str, Any] = {"type": given_path, "metavar": "D", "help": "keep everything in D"}
+    shared.add_argument("--data-dir", default=argparse.SUPPRESS, **place)
     actions.add_parser("list", parents=[shared], help="the models that are here, and the known ones that are not")
     one = actions.add_parser("import", parents=[shared], help="copy a published model folder to where models are kept")
-    one.add_argument("folder", type=Path, metavar="FOLDER")
+    one.add_argument("folder", type=given_path, metavar="FOLDER")
     some = actions.add_parser("verify", parents=[shared], help="read models through and compare their hashes")
-    some.add_argument("models", nargs="*", metavar="MODEL", help="names or folders (all models here)")
+    some.add_argument("models", nargs="*", type=given_text, metavar="MODEL", help="names or folders (all models here)")
     pack = actions.add_parser("convert", parents=[shared], help="pack a published model in int8 into a new folder")
-    pack.add_argument("source", type=Path, metavar="SOURCE_DIR")
-    pack.add_argument("out", type=Path, metavar="OUT_DIR")
+    pack.add_argument("source", type=given_path, metavar="SOURCE_DIR")
+    pack.add_argument("out", type=given_path, metavar="OUT_DIR")
 
 
 def run(args: argparse.Namespace) -> int:

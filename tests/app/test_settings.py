@@ -48,6 +48,7 @@ def test_unknown_keys_of_a_newer_version_are_kept(tmp_path: Path) -> None:
         ("index_workers = true", ["index_workers", "a number"]),
         ('theme = "pink"', ["theme", "system, light, dark"]),
         ("model = 7", ["model = 7", "a text"]),
+        ('model = " "', ["model", "not empty"]),
     ],
 )
 def test_a_value_that_does_not_fit_is_named_with_its_bounds(line: str, words: list[str], tmp_path: Path) -> None:
