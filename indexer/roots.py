@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -14,7 +15,7 @@ from indexer.protocol import Event, Notice, RootChanged, RootRemoved, RootState
 from indexer.store.records import Root
 from indexer.store.writer import Writer
 from indexer.watch.aggregator import Aggregator
-from indexer.watch.filesystem import filesystem_type, is_network, volume_identity
+from indexer.watch.filesystem import filesystem_type, folder_identity, is_network, mount_points
 from indexer.watch.hints import Hint
 from indexer.watch.ignore import IGNORE_FILES, IgnoreRules
 from indexer.watch.scanner import Comparison, Outcome, Scope
@@ -118,7 +119,7 @@ class RootKeeper:
         for root in self._writer.roots():
             if relative(path, root.path):  # the new one holds it: its files keep their vectors, found by content
                 self.remove(root.path)
-        root = self._writer.add_root(path, identity=volume_identity(path))
+        root = self._writer.add_root(path, identity=folder_identity(path))
         self._due[root.root_id] = 0.0
 
     def remove(self, path: bytes) -> Root | None:
@@ -177,6 +178,7 @@ class RootKeeper:
             self._due[root.root_id] = started + self._options.poll_s if self._options.watch else NEVER
             return
         self.scanning = os.fsdecode(root.path)
+        scope.mounts |= mount_points(root.path)
         comparison = self._new_comparison()
         yield from comparison.tree(scope, b"")
         yield from comparison.finish()
@@ -225,14 +227,13 @@ class RootKeeper:
 
     def _open(self, root: Root) -> Scope | None:
         """The root as it stands now; None where it is offline, which is noted and told."""
-        sample = self._sample(root)
-        trouble = root_trouble(root.path, root.identity, bool(sample), sample)
+        trouble = root_trouble(root.path, root.identity, self._known_files(root))
         if trouble:
             self._close_root(root, trouble)
             return None
         if root.status != "online":
             self._writer.set_root_status(root.root_id, "online")
-        identity = volume_identity(root.path)
+        identity = folder_identity(root.path)
         if identity != root.identity:
             self._writer.set_root_identity(root.root_id, identity)
         rules = IgnoreRules(root.path, self._own)
@@ -255,13 +256,9 @@ class RootKeeper:
         if self._watcher is not None:
             self._watcher.remove_root(root.path)  # its folders may come back as others
 
-    def _sample(self, root: Root) -> list[bytes]:
-        sample: list[bytes] = []
-        for document in self._writer.documents(root.root_id):
-            sample.append(absolute(root.path, document.path))
-            if len(sample) == SAMPLE_FILES:
-                break
-        return sample
+    def _known_files(self, root: Root) -> Iterator[bytes]:
+        for document in itertools.islice(self._writer.documents(root.root_id), SAMPLE_FILES):
+            yield absolute(root.path, document.path)
 
     def _tell(self, scope: Scope) -> None:
         state: RootState = "watching"

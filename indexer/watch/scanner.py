@@ -15,7 +15,7 @@ from typing import TypeVar
 from indexer.extract import extractor_for
 from indexer.store.records import Document, Failure
 from indexer.store.writer import Writer
-from indexer.watch.filesystem import entry_kind
+from indexer.watch.filesystem import entry_kind, mount_points
 from indexer.watch.ignore import IgnoreRules
 from indexer.watch.walk import Entry, Seen, absolute, walk
 from indexer.words import Derivation
@@ -239,6 +239,8 @@ class Comparison:
             scope = pairs[0][0]
             documents = {document.document_id: document for _, document in pairs}
             gone = [document for document in documents.values() if _may_be_deleted(scope, document.path)]
+            missing = tuple(_missing_mounts(scope))
+            gone = [document for document in gone if not document.path.startswith(missing)]
             if self._must_wait(scope, len(gone)):
                 gone = []
             self.outcome.held_back += len(documents) - len(gone)
@@ -278,10 +280,7 @@ class Comparison:
 
 
 def _may_be_deleted(scope: Scope, path: bytes) -> bool:
-    """Whether the nearest folder above that still stands can be looked at, and no volume is missing on the way."""
-    for mount in scope.mounts:
-        if path.startswith(mount + b"/") and not os.path.ismount(absolute(scope.path, mount)):
-            return False
+    """Whether the nearest folder above that still stands can be looked at."""
     parent = path
     while parent:
         parent = parent.rpartition(b"/")[0]
@@ -295,6 +294,13 @@ def _may_be_deleted(scope: Scope, path: bytes) -> bool:
         else:
             return True
     return False
+
+
+def _missing_mounts(scope: Scope) -> list[bytes]:
+    """Folders on which something was mounted that is not any more, with a '/' at the end."""
+    missing = [mount for mount in scope.mounts if not os.path.ismount(absolute(scope.path, mount))]
+    bound = mount_points(scope.path) if missing else set()
+    return [mount + b"/" for mount in missing if mount not in bound]
 
 
 def _fingerprint(path: bytes, size: int, mtime_ns: int) -> tuple[int, int, bytes]:

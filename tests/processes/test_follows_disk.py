@@ -165,6 +165,16 @@ def test_the_last_file_of_a_folder_can_be_deleted(data_dir: Path, root: Path, mo
         assert settle(indexer, root) < SETTLED_S
 
 
+def test_the_last_file_may_be_deleted_while_nothing_runs(data_dir: Path, root: Path, model: Path) -> None:
+    (root / "only.txt").write_text(sentences(1))
+    index_once(data_dir, model, root)
+    (root / "only.txt").unlink()
+    index_once(data_dir, model)
+    assert indexed_paths(data_dir) == {}
+    with Reader.open(data_dir) as reader:
+        assert reader.roots()[0].status == "online"
+
+
 def test_ignored_places_are_left_alone(data_dir: Path, root: Path, model: Path) -> None:
     for name in (
         "node_modules/lib/readme.md",

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from indexer.extract import EXTRACTORS
 from indexer.options import IndexerOptions
 from indexer.store.records import NewChunk, Root
 from indexer.store.writer import Writer
-from indexer.watch import scanner
+from indexer.watch import filesystem, scanner
+from indexer.watch.filesystem import folder_identity, volume_identity
 from indexer.watch.ignore import IgnoreRules
 from indexer.watch.scanner import Comparison, Outcome, Scope
 from indexer.watch.volumes import root_trouble
@@ -272,12 +274,60 @@ def test_why_a_root_is_offline_is_said(tmp_path: Path) -> None:
     file.write_text("x")
     sample = [os.fsencode(file)]
     root = os.fsencode(there)
-    assert root_trouble(root, "", True, sample) == ""
-    assert "not there" in root_trouble(os.fsencode(tmp_path / "gone"), "", True, sample)
-    assert "file where" in root_trouble(sample[0], "", True, sample)
-    assert root_trouble(root, "fsid:other", True, sample) == "", "the files are there: a new name of the same volume"
+    assert root_trouble(root, "", sample) == ""
+    assert "not there" in root_trouble(os.fsencode(tmp_path / "gone"), "", sample)
+    assert "file where" in root_trouble(sample[0], "", sample)
+    assert root_trouble(root, "fsid:other", sample) == "", "the files are there: a new name of the same volume"
     file.rename(there / "b.txt")
-    assert "Another drive" in root_trouble(root, "fsid:other", True, sample)
+    assert "Another drive" in root_trouble(root, "fsid:other", sample)
     (there / "b.txt").unlink()
-    assert "empty" in root_trouble(root, "", True, sample)
-    assert root_trouble(root, "", False, []) == ""
+    assert "empty" in root_trouble(root, "", sample)
+    assert root_trouble(root, "", []) == ""
+
+
+def test_a_folder_that_is_the_same_may_have_become_empty(tmp_path: Path) -> None:
+    root, gone = os.fsencode(tmp_path), [os.fsencode(tmp_path / "gone.txt")]
+    assert root_trouble(root, folder_identity(root), gone) == ""
+    assert "empty" in root_trouble(root, volume_identity(root), gone), "the volume alone does not prove it"
+
+
+@pytest.mark.parametrize("stray", ["", ".directory"])
+def test_another_folder_of_the_same_volume_is_not_taken_for_the_root(tmp_path: Path, stray: str) -> None:
+    was, now = tmp_path / "was", tmp_path / "now"
+    was.mkdir()
+    now.mkdir()
+    if stray:
+        (now / stray).write_text("x")
+    assert volume_identity(os.fsencode(was)) == volume_identity(os.fsencode(now))
+    assert root_trouble(os.fsencode(now), folder_identity(os.fsencode(was)), [os.fsencode(now / "a.txt")]) != ""
+
+
+def test_a_volume_without_an_identity_is_known_by_its_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, gone = os.fsencode(tmp_path), [os.fsencode(tmp_path / "gone.txt")]
+    (tmp_path / ".directory").write_text("x")
+    with monkeypatch.context() as drive:
+        drive.setattr(os, "statvfs", lambda path: SimpleNamespace(f_fsid=0))
+        drive.setattr(filesystem, "filesystem_type", lambda path: "fuse.drive")
+        identity = folder_identity(root)
+        assert root_trouble(root, identity, gone) == ""
+    assert "Another drive" in root_trouble(root, identity, gone)
+
+
+def test_what_lay_on_a_folder_bound_into_the_root_is_not_deleted_with_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("bound/a.txt")
+    bench.write("b.txt")
+    bench.scan()
+    bench.queued()
+    points = {b"bound"}
+    monkeypatch.setattr(scanner, "mount_points", lambda under: points)
+    bench.scope.mounts = {b"bound"}
+    for name in ("bound/a.txt", "b.txt"):
+        (bench.folder / name).unlink()
+    points.clear()
+    assert bench.scan().held_back == 1
+    assert set(bench.documents()) == {b"bound/a.txt"}
+    points.add(b"bound")
+    bench.scan()
+    assert bench.documents() == {}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer.watch.filesystem import entry_kind, filesystem_type, is_network, volume_identity
+from indexer.watch.filesystem import entry_kind, filesystem_type, is_network, mount_points, volume_identity
 from indexer.watch.ignore import IgnoreRules
 from indexer.watch.walk import Seen, absolute, exact_path, relative, walk
 
@@ -126,3 +126,10 @@ def test_the_kind_of_a_file_system_is_known(tmp_path: Path) -> None:
     assert is_network("nfs4") and is_network("cifs") and not is_network("ext4")
     assert volume_identity(os.fsencode(tmp_path)) == volume_identity(os.fsencode(tmp_path))
     assert volume_identity(os.fsencode(tmp_path / "gone")) == ""
+
+
+def test_mounts_below_a_folder_are_known_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [tmp_path, tmp_path / "a" / "b", tmp_path.parent / f"{tmp_path.name}x"]
+    partitions = [SimpleNamespace(mountpoint=str(place), fstype="ext4") for place in places]
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: partitions)
+    assert mount_points(os.fsencode(tmp_path)) == {b"a/b"}
