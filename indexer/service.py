@@ -21,6 +21,7 @@ from engine.catalog import model_path
 from indexer.embed import MeaningStage
 from indexer.errors import IndexerError
 from indexer.extract.process import ExtractProcess, FileError, Interrupted
+from indexer.folder_list import read_folders, write_folders
 from indexer.options import IndexerOptions
 from indexer.progress import ProgressMeter
 from indexer.protocol import (
@@ -132,8 +133,10 @@ class Service:
         self._start()
         while not self._stopping:
             busy = not self._paused and self._work()
-            if not busy and self._finished():
-                break
+            if not busy:
+                self._require_index()
+                if self._finished():
+                    break
             self._obey(wait=not busy)
         self._writer.set_stamp(CLEAN_STAMP, "1")
         self._enter("stopped")
@@ -156,10 +159,25 @@ class Service:
                 raise IndexerError(
                     f"The index {self._writer.path} is damaged ({damage[0]}); delete it and it is built anew."
                 )
+        if self._writer.stamp(CLEAN_STAMP) is None:
+            for folder in read_folders(self._options.data_dir):  # of an index before this one, which was deleted
+                self._writer.add_root(folder)
         self._writer.set_stamp(CLEAN_STAMP, "0")
+        self._keep_folder_list()
         derivation = self._load_model()
         self._roots = RootKeeper(self._writer, self._options, derivation, self._own, self._emit, self._wake)
         self._started = True
+
+    def _keep_folder_list(self) -> None:
+        write_folders(self._options.data_dir, [root.path for root in self._writer.roots()])
+
+    def _require_index(self) -> None:
+        """Raises IndexerError where the file was deleted under us: all that is written would go nowhere."""
+        if not self._writer.is_in_place():
+            raise IndexerError(
+                f"The index {self._writer.path} was deleted or replaced while it was in use: start Inkling again, and "
+                "it is built anew."
+            )
 
     def _load_model(self) -> Derivation:
         """Without a model, files are still found by their words; the reason is said."""
@@ -267,6 +285,7 @@ class Service:
         match command:
             case AddRoot(path):
                 self._roots.add(_bytes(path))
+                self._keep_folder_list()
             case RemoveRoot(path):
                 self._remove_root(_bytes(path))
             case Pause():
@@ -284,6 +303,7 @@ class Service:
 
     def _remove_root(self, path: bytes) -> None:
         root = self._roots.remove(path)
+        self._keep_folder_list()
         if root is not None:
             self._tidy = self._orphans = self._changed_pending = True
             if self._reading is not None and self._reading.item.root_id == root.root_id:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,13 @@ class Transactions:
     def __init__(self, connection: apsw.Connection, data_dir: Path) -> None:
         self.db = connection
         self.path = index_path(data_dir)
+        self._file = _file_key(self.path)
         self._lock = threading.RLock()
         self._depth = 0
+
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened still stands under its name."""
+        return _file_key(self.path) == self._file
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -83,3 +89,11 @@ class Transactions:
     def _many(self, sql: str, rows: Sequence[tuple[Value, ...]]) -> None:
         with self._lock:
             self.db.executemany(sql, rows)
+
+
+def _file_key(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -242,6 +242,33 @@ def test_a_removed_folder_is_forgotten_and_not_embedded_first(data_dir: Path, ro
     assert not any(picture(data_dir)[-1]["strays"].values())
 
 
+def test_a_deleted_index_is_built_anew_with_the_same_folders(data_dir: Path, tmp_path: Path, model: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    for root in roots:
+        root.mkdir()
+        (root / f"{root.name}.txt").write_text(sentences(len(root.name)))
+    index_once(data_dir, model, *roots)
+    with running(data_dir, model) as indexer:
+        indexer.client.remove_root(str(roots[1]))
+        indexer.wait_for(lambda: RootRemoved(str(roots[1])) in indexer.events)
+    (data_dir / "index.db").unlink()
+    index_once(data_dir, model)
+    assert _paths(data_dir) == {"one.txt", "three.txt"}
+
+
+def test_an_index_deleted_under_a_running_indexer_ends_it_with_a_sentence(
+    data_dir: Path, root: Path, model: Path
+) -> None:
+    with running(data_dir, model, root) as indexer:
+        indexer.wait_idle()
+        (data_dir / "index.db").unlink()
+        (root / "new.txt").write_text(sentences(1))
+        code, message = indexer.wait_exit()
+    assert code == 1 and "was deleted" in message and "built anew" in message
+    index_once(data_dir, model)
+    assert _paths(data_dir) == {"new.txt"}
+
+
 def test_a_folder_within_a_root_is_not_indexed_twice(data_dir: Path, root: Path, model: Path) -> None:
     write_mixed(root, 7)
     inner = root / "part0"
