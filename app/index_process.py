@@ -105,6 +105,7 @@ class IndexClient:
         self._paused = False
         self._finishing = False
         self._added: list[str] = []
+        self._removed: list[str] = []
         self._thread: threading.Thread | None = None
         self._stderr: collections.deque[str] = collections.deque(maxlen=STDERR_LINES)
 
@@ -144,12 +145,14 @@ class IndexClient:
 
     def add_root(self, path: str) -> None:
         """Index this folder from now on; said again after a crash, which may have come before it was written down."""
+        self._removed = [removed for removed in self._removed if removed != path]
         self._added.append(path)
         self._send(AddRoot(path))
 
     def remove_root(self, path: str) -> None:
-        """Forget this folder."""
+        """Forget this folder; said again after a crash, as `add_root` is."""
         self._added = [added for added in self._added if added != path]
+        self._removed.append(path)
         self._send(RemoveRoot(path))
 
     def pause(self) -> None:
@@ -207,6 +210,8 @@ class IndexClient:
         threading.Thread(target=self._read_stderr, args=(process,), name="indexer-stderr", daemon=True).start()
         with self._lock:
             self._process = process
+        for path in self._removed:
+            self._send(RemoveRoot(path))
         for path in self._added:
             self._send(AddRoot(path))
         if self._paused:

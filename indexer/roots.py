@@ -126,6 +126,7 @@ class RootKeeper:
         """Forget a root and its documents; returns it, None where it was none."""
         root = next((root for root in self._writer.roots() if root.path == path), None)
         if root is None:
+            self._emit(RootRemoved(os.fsdecode(path), known=False))
             return None
         self._comparison = None  # it may hold rows of this root; what else it found is found again
         self._scopes.pop(root.root_id, None)

@@ -14,13 +14,21 @@ from app.index_process import IndexClient
 from app.progress import Progress as ProgressLine
 from app.terminal import printable
 from indexer.errors import IndexerError
-from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, StateChanged, encode_line
+from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, RootRemoved, StateChanged, encode_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `inkling index`."""
     parser.add_argument(
         "folders_to_index", nargs="*", type=given_text, metavar="FOLDER", help="a folder to index and remember"
+    )
+    parser.add_argument(
+        "--forget",
+        action="append",
+        default=[],
+        type=given_text,
+        metavar="FOLDER",
+        help="take a folder out of the index; its files are not touched; may be given more than once",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--once", action="store_true", help="end when the index equals the disk (the default)")
@@ -35,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the indexer process until it is done, or until Ctrl+C."""
     folders = [os.path.abspath(folder) for folder in args.folders_to_index]
+    forgotten = [os.path.abspath(folder) for folder in args.forget]
     for folder in folders:
         _look_into(folder)
     args.folders.create()
@@ -45,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     client = IndexClient(options, session.hear, session.ended)
     try:
         client.start()
+        for folder in forgotten:
+            client.remove_root(folder)
         for folder in folders:
             client.add_root(folder)
         if not args.watch:
@@ -57,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         session.close()
     if session.trouble:
         raise IndexerError(session.trouble)
+    if unknown := session.unknown_roots():
+        raise IndexerError(f"{' and '.join(unknown)} is not indexed: `inkling status` lists the folders that are.")
     return code
 
 
@@ -79,6 +92,7 @@ class _Session:
         self._done = threading.Event()
         self._code = 0
         self.trouble = ""
+        self._forgotten: dict[str, bool] = {}  # what was to be forgotten -> whether it was indexed
 
     def wait(self) -> int:
         """Block until the indexer has ended for good; returns the exit code."""
@@ -91,6 +105,10 @@ class _Session:
         self._code = 0 if code == 0 else 1
         self.trouble = message
         self._done.set()
+
+    def unknown_roots(self) -> list[str]:
+        """What was to be forgotten, but was not indexed."""
+        return [path for path, known in self._forgotten.items() if not known]
 
     def close(self) -> None:
         """Take the progress line away."""
@@ -107,6 +125,8 @@ class _Session:
             case Notice(message) | FileFailed(_, _, message) | RootChanged(_, _, message) if message:
                 where = getattr(event, "path", "")
                 self._say(f"{where}: {message}" if where else message)
+            case RootRemoved(path, known):
+                self._forgotten[path] = known or self._forgotten.get(path, False)  # said twice after a crash
             case StateChanged(_, reason) if reason:
                 self._say(reason)
 

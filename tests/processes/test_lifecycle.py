@@ -61,6 +61,23 @@ def test_the_command_line_indexes_and_ends(data_dir: Path, root: Path, model: Pa
     assert json.loads(subprocess.check_output([*command, "failures", "--json"], cwd=ROOT, timeout=60)) == []
 
 
+def test_the_command_line_forgets_a_folder_that_need_not_be_there(data_dir: Path, tmp_path: Path, model: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+        (folder / f"{folder.name}.txt").write_text(sentences(len(str(folder))))
+    index_once(data_dir, model, one, two)
+    (one / "one.txt").unlink()
+    one.rmdir()
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", "--model", str(model)]
+    command += ["--precision", "fp32", "--forget", str(one)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "is not indexed" not in done.stderr
+    assert _paths(data_dir) == {"two.txt"} and not any(picture(data_dir)[-1]["strays"].values())
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"{one} is not indexed" in done.stderr
+
+
 def test_a_folder_that_is_none_is_an_error_with_a_sentence(data_dir: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", str(tmp_path / "nowhere")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
