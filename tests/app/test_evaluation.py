@@ -42,6 +42,39 @@ def test_what_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
         load_set(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("queries.jsonl", b'{"_id": "q1", "text": "\xff"}', "queries.jsonl is not UTF-8"),
+        ("corpus.jsonl", b"\xff", "corpus.jsonl is not UTF-8"),
+        ("qrels.tsv", b"q1\td1\t1\n\xff", "qrels.tsv is not UTF-8"),
+        ("queries.jsonl", b'{"_id": "q1"}', "Line 1 of .*queries.jsonl is not a JSON object with an _id and a text"),
+        ("corpus.jsonl", b'{"_id": "d1"}', "Line 1 of .*corpus.jsonl is not"),
+        ("corpus.jsonl", b'["_id", "text"]', "Line 1 of .*corpus.jsonl is not"),
+        ("corpus.jsonl", b'{"_id": "\\ud800", "text": ""}', "Line 1 of .*corpus.jsonl is not"),
+        ("corpus.jsonl", b'{"_id": "d", "text": "", "title": "\\ud800"}', "Line 1 of .*corpus.jsonl is not"),
+        ("corpus.jsonl", b"[" * 100_000, "Line 1 of .*corpus.jsonl is not"),
+        ("qrels.tsv", b"q1\td1\t1\nq1\td1\t--2", "Line 2 of .*qrels.tsv is not"),
+        ("qrels.tsv", "q1\td1\t1\nq1\td1\t²".encode(), "Line 2 of .*qrels.tsv is not"),
+        ("qrels.tsv", b"q9\td1\t1", "No query of .* has an answer in its corpus"),
+        ("qrels.tsv", b"q1\td9\t1", "No query of .* has an answer in its corpus"),
+        ("qrels.tsv", b"", "No query of .* has an answer in its corpus"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_a_sentence(
+    name: str, content: bytes, words: str, tmp_path: Path
+) -> None:
+    (write_set(tmp_path) / name).write_bytes(content)
+    with pytest.raises(EngineError, match=words):
+        load_set(tmp_path)
+
+
+def test_what_ends_a_line_elsewhere_may_stand_in_a_text(tmp_path: Path) -> None:
+    corpus = write_set(tmp_path) / "corpus.jsonl"
+    corpus.write_text('{"_id": "d1", "text": "one\u2028two"}\n', encoding="utf-8")
+    assert load_set(tmp_path).documents == [("d1", "", "one\u2028two")]
+
+
 def test_ndcg_is_that_of_trec_eval() -> None:
     answers = {"a": 1, "b": 1}
     assert ndcg(["a", "b", "c"], answers, 10) == 1.0
