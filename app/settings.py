@@ -43,9 +43,7 @@ def _setting(
 class Settings:
     """What a user may change. Units are in the names where the type has none."""
 
-    model: str = _setting(
-        DEFAULT_MODEL, "the embedding model: a name that `inkling models list` shows, or a folder"
-    )
+    model: str = _setting(DEFAULT_MODEL, "the embedding model: a name that `inkling models list` shows, or a folder")
     precision: str = _setting(
         AUTO,
         "how the model computes; auto takes what suits the model and the processor",
@@ -127,8 +125,10 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} is not readable as settings ({error}); correct it or delete it.") from error
+    except OSError as error:
+        raise SettingsError(f"The settings {path} cannot be read ({error.strerror or error}).") from error
 
 
 def _checked(path: Path | None, setting: Any, value: Any) -> Any:

@@ -1,7 +1,9 @@
 """Settings: defaults, bounds with a sentence, and a file that is replaced in one step."""
 
 import os
+import sys
 import tomllib
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from app import settings
 from app.settings import Settings, SettingsError
 from engine import encoder
+from tests.app.permissions import forbidden
 
 
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
@@ -65,6 +68,25 @@ def test_a_broken_file_is_a_sentence_and_is_not_overwritten(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match="correct it or delete it"):
         settings.save(path, Settings())
     assert path.read_text(encoding="utf-8") == "theme = "
+
+
+@pytest.mark.parametrize("kind", ["a folder", "below a file", "nested without end", "forbidden"])
+def test_a_file_that_cannot_be_read_is_a_sentence(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    with ExitStack() as stack:
+        if kind == "a folder":
+            path.mkdir()
+        elif kind == "below a file":
+            path.touch()
+            path /= "settings.toml"
+        elif kind == "nested without end":
+            path.write_text("theme = " + "[" * 100_000, encoding="utf-8")
+        elif sys.platform != "win32":
+            stack.enter_context(forbidden(tmp_path))
+        else:
+            path.mkdir()
+        with pytest.raises(SettingsError, match=r"settings\.toml"):
+            settings.load(path)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
