@@ -97,8 +97,8 @@ class SearchBridge(QObject):
         mode = "words" if words_first else request.mode
         asked = search_service.SearchRequest(request.text, limit=request.limit, mode=mode)
         found = self._searches.get().search(asked, cancelled=lambda: request.number != self._newest)
-        # What is probably no answer is not shown as one.
-        hits = tuple(hit_view(hit) for hit in found.hits if not hit.weak)
+        # What is probably no answer stands behind what probably is one.
+        hits = tuple(hit_view(hit) for hit in sorted(found.hits, key=lambda hit: hit.weak))
         return SearchResponse(request.number, hits, not words_first, took_ms=found.took_ms, note=found.note)
 
     # On the excerpt thread
@@ -152,6 +152,7 @@ def hit_view(hit: search_service.SearchHit) -> Hit:
         offline=hit.offline,
         more=hit.more,
         copies=len(hit.copies),
+        weak=hit.weak,
     )
 
 
