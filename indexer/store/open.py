@@ -54,7 +54,7 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
 
     Raises StoreVersionError, StoreBusyError, StoreDamagedError or StoreError, each with a sentence.
     """
-    path = index_path(data_dir)
+    path = _encodable(index_path(data_dir))
     filesystem = network_filesystem(data_dir, mounts)
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def open_reader(data_dir: Path) -> apsw.Connection:
 
     Raises StoreError where there is no index yet, and the errors of `open_writer`.
     """
-    path = index_path(data_dir)
+    path = _encodable(index_path(data_dir))
     if not path.exists():
         raise StoreError(
             f"There is no index in {data_dir} yet: add a folder first, for example with 'inkling index FOLDER'."
@@ -117,6 +117,18 @@ def open_reader(data_dir: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _encodable(path: Path) -> Path:
+    """Raises StoreError for a name that SQLite cannot take: its file names are UTF-8."""
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        name = os.fspath(path.parent).encode("utf-8", "backslashreplace").decode("utf-8")
+        raise StoreError(
+            f"The name of the data folder {name} is not valid UTF-8, so no index can lie in it; choose another one."
+        ) from None
+    return path
 
 
 def explain(error: apsw.Error, path: Path) -> StoreError:

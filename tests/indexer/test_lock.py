@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -26,4 +27,16 @@ def test_it_is_free_again_when_the_first_has_ended(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_known_trouble(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(IndexerError), DataFolderLock(tmp_path / "file" / "data"):
+        pass
+
+
+def test_a_full_disk_is_known_trouble_and_leaves_the_lock_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        with pytest.raises(IndexerError, match="cannot be written: No space left"), DataFolderLock(tmp_path):
+            pass
+    with DataFolderLock(tmp_path):
         pass

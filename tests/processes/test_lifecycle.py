@@ -212,6 +212,17 @@ def test_a_process_that_crashes_for_ever_is_given_up(data_dir: Path, caplog: pyt
     assert ends == [(1, "The indexer ended unexpectedly (code 1): broken on purpose.")]
 
 
+def test_a_run_that_someone_waits_for_does_not_die_of_the_same_again_and_again(
+    data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('broken on purpose')"]
+    indexer = RunningIndexer(data_dir, data_dir, restarts=5, command=command, watch=False)
+    indexer.client.start()
+    assert indexer.wait_exit(20) == (1, "The indexer ended unexpectedly (code 1): broken on purpose.")
+    assert caplog.text.count("starting it again") == len(indexer.events) == 1
+    indexer.client.close()
+
+
 def test_paused_it_does_nothing_and_resumed_it_goes_on(data_dir: Path, root: Path, model: Path) -> None:
     with running(data_dir, model, root) as indexer:
         indexer.wait_idle()

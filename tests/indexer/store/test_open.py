@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,3 +117,14 @@ def test_on_a_network_file_system_the_index_does_without_wal_and_says_so(
     assert "network file system (nfs)" in caplog.text
     caplog.clear()
     connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+@pytest.mark.parametrize("opener", [Writer.open, Reader.open])
+def test_a_data_folder_that_sqlite_cannot_name_is_said_in_a_sentence(
+    tmp_path: Path, opener: Callable[[Path], object]
+) -> None:
+    folder = tmp_path / os.fsdecode(b"\xe7\xff")
+    folder.mkdir()
+    with pytest.raises(StoreError, match=r"\\udcff is not valid UTF-8"):
+        opener(folder)
