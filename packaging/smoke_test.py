@@ -201,6 +201,23 @@ def newer_step(sandbox: Sandbox, screen: Screen) -> str:
     return sentences[0].replace(HOME, "~")
 
 
+def trouble_step(sandbox: Sandbox, screen: Screen) -> str:
+    """What keeps the window from opening is shown in a box, because nobody reads what a window prints."""
+    data = sandbox.inside(f"{HOME}/wrong settings")
+    data.mkdir()
+    (data / "settings.toml").write_text('theme = "purple"\n', encoding="utf-8")
+    sandbox.give(data)
+    process = sandbox.start(WINDOW, "--data-dir", f"{HOME}/wrong settings", trace="trouble", DISPLAY=screen.display)
+    box = screen.wait_for_window("^Inkling$", 60)
+    screen.focus(box)
+    screen.picture("window-trouble")
+    screen.keys("Return")
+    assert process.wait(30) == 1
+    told = (sandbox.out / "trouble.stderr").read_text(encoding="utf-8")
+    assert "purple" in told and "system, light, dark" in told, told
+    return next(line for line in told.splitlines() if "purple" in line).replace(HOME, "~")
+
+
 def portable_step(sandbox: Sandbox, screen: Screen) -> str:
     """With a folder inkling-data beside the program, nothing at all is written to the user's home."""
     documents(sandbox, f"{HOME}/Documents")
@@ -226,7 +243,7 @@ def portable_step(sandbox: Sandbox, screen: Screen) -> str:
 def nothing_else_step(sandbox: Sandbox, screen: Screen) -> str:
     """After all that, the home holds the user's documents and the data folders, and nothing else was written."""
     home = str(sandbox.home) + "/"
-    ours = ("Documents/", "More documents/", "other data/", "newer/", ".local/share/inkling/")
+    ours = ("Documents/", "More documents/", "other data/", "newer/", "wrong settings/", ".local/share/inkling/")
     paths = [path.removeprefix(home) for path in sandbox.files()]
     strange = [path for path in paths if not path.startswith(ours) and not is_not_ours(path)]
     assert not strange, strange
@@ -256,6 +273,7 @@ STEPS: dict[str, Callable[[Sandbox, Screen], str]] = {
     "commands": command_step,
     "upgrade": upgrade_step,
     "newer": newer_step,
+    "trouble": trouble_step,
     "portable": portable_step,
     "nothing-else": nothing_else_step,
     "uninstall": uninstall_step,

@@ -82,7 +82,7 @@ def test_every_component_has_its_licence_beside_it(program: Path) -> None:
 
 def test_it_works_where_there_is_nothing_and_opens_no_internet_socket(program: Path, tmp_path: Path) -> None:
     told = script("smoke_test.py", str(program), "--out", str(tmp_path / "out"))
-    assert "ok: 7 steps, no internet socket" in told
+    assert "ok: 8 steps, no internet socket" in told
     assert "AF_UNIX" in told, told
 
 
