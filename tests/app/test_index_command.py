@@ -1,20 +1,25 @@
 """`inkling index`: what it refuses before anything is started."""
 
-import sys
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from app import cli
-from tests.app.permissions import forbidden
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
-def test_a_folder_that_cannot_be_read_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_read_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     closed, data = tmp_path / "closed", tmp_path / "data"
     closed.mkdir()
-    with forbidden(closed):
-        assert cli.run(["index", str(closed), "--data-dir", str(data)]) == 1
+
+    def refuse(folder: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert cli.run(["index", str(closed), "--data-dir", str(data)]) == 1
     assert capsys.readouterr().err == (
         f"inkling: {closed} cannot be read (Permission denied), so nothing was indexed.\n"
     )

@@ -47,8 +47,6 @@ def test_types_and_folders_narrow(data_dir: Path, capsys: pytest.CaptureFixture[
     assert [hit["path"] for hit in json.loads(capsys.readouterr().out)["hits"]] == ["/home/ann/dog.txt"]
 
 
-def test_known_trouble_is_a_sentence(
-    data_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_trouble_is_a_sentence(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data_dir / "none", "cat", "--mode", "words") == 1
     assert "no index" in capsys.readouterr().err
