@@ -91,13 +91,16 @@ class _Session:
         self._line = ProgressLine("Indexing", unit="files")
         self._done = threading.Event()
         self._code = 0
+        self._output_gone: OSError | None = None
         self.trouble = ""
         self._forgotten: dict[str, bool] = {}  # what was to be forgotten -> whether it was indexed
 
     def wait(self) -> int:
-        """Block until the indexer has ended for good; returns the exit code."""
+        """Block until the indexer has ended for good; returns the exit code. Raises OSError once stdout is closed."""
         while not self._done.wait(3600.0):  # a wait with a limit lets Ctrl+C through on every system
             pass
+        if self._output_gone is not None:
+            raise self._output_gone
         return self._code
 
     def ended(self, code: int, message: str) -> None:
@@ -116,9 +119,8 @@ class _Session:
 
     def hear(self, event: Event) -> None:
         """One event of the indexer; runs on the client's reader thread."""
-        if self._as_json:
-            sys.stdout.write(encode_line(event))
-            sys.stdout.flush()
+        if self._as_json and self._output_gone is None:
+            self._write(event)
         match event:
             case Progress():
                 self._show(event)
@@ -129,6 +131,14 @@ class _Session:
                 self._forgotten[path] = known or self._forgotten.get(path, False)  # said twice after a crash
             case StateChanged(_, reason) if reason:
                 self._say(reason)
+
+    def _write(self, event: Event) -> None:
+        try:
+            sys.stdout.write(encode_line(event))
+            sys.stdout.flush()
+        except OSError as error:
+            self._output_gone = error  # the main thread has to end for it, not this one
+            self._done.set()
 
     def _show(self, progress: Progress) -> None:
         name = os.path.basename(progress.current)

@@ -139,9 +139,24 @@ def explain(error: apsw.Error, path: Path) -> StoreError:
         return StoreDamagedError(
             f"The index {path} is damaged. Delete it and index again: that costs time, but loses none of your files."
         )
+    if _lacks_table(error):
+        return StoreDamagedError(
+            f"The index {path} lacks a part ({error}). Delete it and index again: that costs time, but loses none of "
+            "your files."
+        )
     if isinstance(error, apsw.FullError):
         return StoreError(f"The disk with the index {path} is full; free some space and try again.")
     return StoreError(f"The index {path} cannot be used: {error}.")
+
+
+def is_bug(error: apsw.Error) -> bool:
+    """Whether the fault is in our own SQL, and not in the file: such an error stays what it is."""
+    bugs = (apsw.SQLError, apsw.ConstraintError, apsw.MisuseError, apsw.MismatchError, apsw.RangeError)
+    return isinstance(error, bugs) and not _lacks_table(error)
+
+
+def _lacks_table(error: apsw.Error) -> bool:
+    return isinstance(error, apsw.SQLError) and "no such table" in str(error)
 
 
 def network_filesystem(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import apsw
 
 from indexer.errors import StoreError
-from indexer.store.open import explain, index_path
+from indexer.store.open import explain, index_path, is_bug
 
 Value: TypeAlias = int | float | str | bytes | None
 
@@ -61,12 +61,16 @@ class Transactions:
 
     def _translate(self, error: apsw.Error) -> Exception:
         """Trouble with the file gets a sentence; an error in our own SQL stays what it is, a bug."""
-        bugs = (apsw.SQLError, apsw.ConstraintError, apsw.MisuseError, apsw.MismatchError, apsw.RangeError)
-        return error if isinstance(error, bugs) else explain(error, self.path)
+        return error if is_bug(error) else explain(error, self.path)
 
     def _all(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         with self._lock:
-            return self.db.execute(sql, values).fetchall()
+            try:
+                return self.db.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                if self._depth:
+                    raise  # to the transaction, which rolls back
+                raise self._translate(error) from error
 
     def _row(self, sql: str, *values: Value) -> tuple[Value, ...] | None:
         rows = self._all(sql, *values)

@@ -78,6 +78,19 @@ def test_the_command_line_forgets_a_folder_that_need_not_be_there(data_dir: Path
     assert done.returncode == 1 and f"{one} is not indexed" in done.stderr
 
 
+def test_a_reader_of_the_events_may_go_away(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 10)
+    command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", str(root), "--json"]
+    options = ["--model", str(model), "--precision", "fp32"]
+    with subprocess.Popen(
+        [*command, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None and child.stderr is not None
+        assert json.loads(child.stdout.readline())["type"] == "state"
+        child.stdout.close()
+        assert (child.wait(30), child.stderr.read()) == (0, "")
+
+
 def test_a_folder_that_is_none_is_an_error_with_a_sentence(data_dir: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "app", "--data-dir", str(data_dir), "index", str(tmp_path / "nowhere")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from indexer.errors import StoreBusyError, StoreDamagedError, StoreError, StoreVersionError
@@ -128,3 +129,15 @@ def test_a_data_folder_that_sqlite_cannot_name_is_said_in_a_sentence(
     folder.mkdir()
     with pytest.raises(StoreError, match=r"\\udcff is not valid UTF-8"):
         opener(folder)
+
+
+def test_an_index_that_lacks_a_table_is_damaged_and_no_bug(writer: Writer, reader: Reader) -> None:
+    writer.db.execute("DROP TABLE failures")
+    with pytest.raises(StoreDamagedError, match=r"lacks a part .*failures"):
+        reader.failures()
+    with pytest.raises(StoreDamagedError, match=r"lacks a part .*failures"):
+        writer.failures()
+    with pytest.raises(StoreDamagedError, match=r"lacks a part .*failures"):
+        writer.clear_failure(1, b"a")
+    with pytest.raises(apsw.SQLError):
+        reader.rows("SELECT nonsense FROM roots")
