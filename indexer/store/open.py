@@ -89,7 +89,7 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
 
 
 def open_reader(data_dir: Path) -> apsw.Connection:
-    """A connection that cannot write. It is opened read-write below, because a WAL left by a killed writer needs that.
+    """A connection that cannot write, also where the folder is read-only.
 
     Raises StoreError where there is no index yet, and the errors of `open_writer`.
     """
@@ -99,7 +99,9 @@ def open_reader(data_dir: Path) -> apsw.Connection:
             f"There is no index in {data_dir} yet: add a folder first, for example with 'inkling index FOLDER'."
         )
     try:
-        connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = _connect_reader(path)
+    except OSError as error:
+        raise StoreError(f"The index {path} cannot be opened: {error.strerror}.") from error
     except apsw.Error as error:
         raise explain(error, path) from error
     try:
@@ -117,6 +119,16 @@ def open_reader(data_dir: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _connect_reader(path: Path) -> apsw.Connection:
+    """Opened read-write below where that is possible, because a WAL left by a killed writer needs it. In a folder that
+    takes no files, an index without a WAL can only be read as one that nobody writes."""
+    wal = path.with_name(path.name + "-wal")
+    if os.access(path.parent, os.W_OK) or (wal.exists() and wal.stat().st_size):
+        return apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    address = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def _encodable(path: Path) -> Path:
@@ -144,6 +156,8 @@ def explain(error: apsw.Error, path: Path) -> StoreError:
             f"The index {path} lacks a part ({error}). Delete it and index again: that costs time, but loses none of "
             "your files."
         )
+    if isinstance(error, apsw.ReadOnlyError):
+        return StoreError(f"The index {path} cannot be written: it, its folder or its disk is read-only.")
     if isinstance(error, apsw.FullError):
         return StoreError(f"The disk with the index {path} is full; free some space and try again.")
     return StoreError(f"The index {path} cannot be used: {error}.")

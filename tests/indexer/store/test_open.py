@@ -141,3 +141,28 @@ def test_an_index_that_lacks_a_table_is_damaged_and_no_bug(writer: Writer, reade
         writer.clear_failure(1, b"a")
     with pytest.raises(apsw.SQLError):
         reader.rows("SELECT nonsense FROM roots")
+
+
+def test_an_index_in_a_folder_that_takes_no_files_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "a 100% odd?name"
+    with Writer.open(folder) as writer:
+        writer.add_root(b"/home/ann")
+    # Who runs the tests may be allowed everything: the system's answer is put in place of its deed.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with Reader.open(folder) as reader:
+        assert [root.path for root in reader.roots()] == [b"/home/ann"]
+        assert os.listdir(folder) == ["index.db"], "reading would have needed files beside it"
+
+
+def test_what_a_killed_writer_left_is_read_although_it_may_not_be_written(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.add_root(b"/home/ann")  # in the WAL so far
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with Reader.open(tmp_path) as reader:
+        assert len(reader.roots()) == 1
+
+
+def test_a_write_to_a_read_only_index_is_explained() -> None:
+    error = opening.explain(apsw.ReadOnlyError("attempt to write a readonly database"), Path("/x/index.db"))
+    assert str(error) == "The index /x/index.db cannot be written: it, its folder or its disk is read-only."
