@@ -17,6 +17,7 @@ WORKERS = "not a number from 1 to 256"
         (["status", "--data-dir", ""], EMPTY),
         (["models", "list", "--data-dir", " "], EMPTY),
         (["index", ""], EMPTY),
+        (["index", "--forget", ""], EMPTY),
         (["index", ".", "--model", ""], EMPTY),
         (["search", "cat", "--folder", ""], EMPTY),
         (["eval", ""], EMPTY),
