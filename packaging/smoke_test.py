@@ -33,7 +33,7 @@ FIXTURE = ROOT / "tests" / "packaged" / "fixtures" / "data-0.1.0.tar.xz"
 UPGRADED = "/home/earlier"  # where the fixture's documents and data lay when it was made
 WINDOW, CONSOLE = f"{PROGRAM}/inkling-window", f"{PROGRAM}/inkling"
 DATA = f"{HOME}/.local/share/inkling"
-QUESTION, ANSWER = "the airline mislaid my belongings", "travel/lost-suitcase.txt"  # one that `inkling demo` asks
+QUESTION, ANSWER = "the carrier mislaid my belongings", "travel/lost-suitcase.txt"  # one that `inkling demo` asks
 # What is written outside the data folder: the font library, which is the system's own, keeps a list of the fonts.
 NOT_OURS = (".cache/fontconfig/",)
 INDEXING_S = 150.0

@@ -25,7 +25,7 @@ TELLING_QUERIES = {
     "who reimburses the soaked flooring": "home/insurance-water-damage.pdf",
     "recovering after surgery": "health/physio-knee.pdf",
     "an eatery keeps us awake": "letters/noise-complaint.txt",
-    "the airline mislaid my belongings": "travel/lost-suitcase.txt",
+    "the carrier mislaid my belongings": "travel/lost-suitcase.txt",
     "our pet is slimming down": "health/vet-visit.html",
 }
 HITS_SHOWN = 3
