@@ -22,6 +22,7 @@ from indexer.watch.walk import absolute
 
 PART_CHUNKS = 512  # committed at once of a big file
 SMALL_ANSWERS = 8  # of the extraction process; a file with more takes turns with the others
+DEATH_RETRY_S = {"timeout": 300.0}  # not at once: others wait, and the machine may have been busy
 RETRY_S = {"locked": 30.0, "io": 300.0}
 CHANGED_RETRY_S = 2.0
 KEEP_OLD = frozenset(["permission", "locked", "io", "changed", "memory", "timeout", "killed", "crash"])
@@ -226,7 +227,7 @@ class WordStage:
         quarantined = False
         if isinstance(error, WorkerDied):
             quarantined = self._count_death(item, error)
-            retry_at_s = None if quarantined else now_s + 1.0
+            retry_at_s = None if quarantined else now_s + DEATH_RETRY_S.get(error.kind, 1.0)
         message = error.message
         if quarantined and item.attempts <= INDEXER_DEATHS:
             message += " It is left alone until it changes or you ask for another try."

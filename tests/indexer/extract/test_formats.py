@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,24 @@ def test_html_of_deep_nesting_is_read() -> None:
 
 
 # ---- pdf ----
+
+
+def test_html_nested_beyond_measure_keeps_its_text_and_costs_no_time() -> None:
+    head = b"<html><head><title>Deep &amp; down</title><script>if (a<b) {'</div>'}</script></head><body>"
+    body = b"<!-- no <b>text</b> --><p>a &lt; b, 1 < 2</p>" + b"<div> <b> " * 150_000 + b"the <i>bottom</i><br>end"
+    data = head + body + b"</div>" * 10
+    started = time.process_time()
+    assert title_of("deep.html", data) == "Deep & down"
+    assert text_of("deep.html", data).split("\n") == ["a < b, 1 < 2", "", "the bottom", "end"]
+    assert time.process_time() - started < 20, "the parser would take minutes"
+
+
+@pytest.mark.parametrize("part", [b"<", b"<!--", b"<script>", b"<a ", b"<b> ", b"</", b"<title>", b"&", b"<div><!"])
+def test_html_of_one_part_over_and_over_costs_no_time(part: bytes) -> None:
+    data = b"<div>" * 5_001 + part * 200_000
+    started = time.process_time()
+    pieces("odd.html", data)
+    assert time.process_time() - started < 10
 
 
 def test_pdf_gives_pages_and_title() -> None:
