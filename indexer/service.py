@@ -153,7 +153,9 @@ class Service:
 
     def _start(self) -> None:
         self._enter("starting")
-        if self._writer.stamp(CLEAN_STAMP) == "0" and self._writer.index_size_bytes() <= CHECKED_AT_START_BYTES:
+        # A disk that goes bad asks for no stop: who indexes once and looks at the exit code must hear of it.
+        doubtful = self._writer.stamp(CLEAN_STAMP) == "0" or not self._options.watch
+        if doubtful and self._writer.index_size_bytes() <= CHECKED_AT_START_BYTES:
             damage = self._writer.quick_check()
             if damage:
                 raise IndexerError(

@@ -297,6 +297,19 @@ def test_a_deleted_index_is_built_anew_with_the_same_folders(data_dir: Path, tmp
     assert _paths(data_dir) == {"one.txt", "three.txt"}
 
 
+def test_an_index_damaged_at_rest_is_no_success(data_dir: Path, root: Path, model: Path) -> None:
+    write_mixed(root, 10)
+    index_once(data_dir, model, root)
+    index = data_dir / "index.db"
+    data = bytearray(index.read_bytes())
+    data[len(data) // 3 : len(data) // 2] = b"\xa5" * (len(data) // 2 - len(data) // 3)
+    index.write_bytes(data)
+    with running(data_dir, model, watch=False) as indexer:
+        indexer.client.finish()
+        code, message = indexer.wait_exit()
+    assert code == 1 and "damaged" in message
+
+
 def test_an_index_deleted_under_a_running_indexer_ends_it_with_a_sentence(
     data_dir: Path, root: Path, model: Path
 ) -> None:
