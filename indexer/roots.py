@@ -105,8 +105,11 @@ class RootKeeper:
 
     def add(self, path: bytes) -> None:
         """Index a folder from now on; one within a root, or none at all, is answered with a sentence."""
+        if any(relative(own, os.path.realpath(path)) is not None for own in self._own):
+            self._emit(Notice(f"{os.fsdecode(path)} holds Inkling's own files, which are not indexed."))
+            return
         for root in self._writer.roots():
-            inside = relative(root.path, path)
+            inside = _inside(root.path, path)
             if inside == b"":
                 self._due[root.root_id] = 0.0
                 return
@@ -117,14 +120,18 @@ class RootKeeper:
             self._emit(Notice(f"{os.fsdecode(path)} is not a folder that can be indexed."))
             return
         for root in self._writer.roots():
-            if relative(path, root.path):  # the new one holds it: its files keep their vectors, found by content
+            if _inside(path, root.path):  # the new one holds it: its files keep their vectors, found by content
                 self.remove(root.path)
         root = self._writer.add_root(path, identity=folder_identity(path))
         self._due[root.root_id] = 0.0
 
     def remove(self, path: bytes) -> Root | None:
         """Forget a root and its documents; returns it, None where it was none."""
-        root = next((root for root in self._writer.roots() if root.path == path), None)
+        roots = self._writer.roots()
+        same = [root for root in roots if root.path == path] or [
+            root for root in roots if _inside(root.path, path) == b""
+        ]
+        root = same[0] if same else None
         if root is None:
             self._emit(RootRemoved(os.fsdecode(path), known=False))
             return None
@@ -136,7 +143,7 @@ class RootKeeper:
         self._writer.remove_root(root.root_id)
         for other in self._scopes:
             self._due[other] = 0.0
-        self._emit(RootRemoved(os.fsdecode(path)))
+        self._emit(RootRemoved(os.fsdecode(root.path)))
         return root
 
     def rescan(self, path: bytes) -> None:
@@ -276,6 +283,11 @@ class RootKeeper:
             if inside is not None:
                 return scope, inside
         return None, None
+
+
+def _inside(root: bytes, path: bytes) -> bytes | None:
+    """`relative`, whatever links lead to the two: one folder is not indexed twice under two names."""
+    return relative(os.path.realpath(root), os.path.realpath(path))
 
 
 def _unwatched(directory: bytes) -> None:

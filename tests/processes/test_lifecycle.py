@@ -323,6 +323,32 @@ def test_an_index_deleted_under_a_running_indexer_ends_it_with_a_sentence(
     assert _paths(data_dir) == {"new.txt"}
 
 
+def test_a_folder_is_the_same_by_whatever_name(data_dir: Path, root: Path, model: Path, tmp_path: Path) -> None:
+    write_mixed(root, 3)
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    with running(data_dir, model, root) as indexer:
+        indexer.wait_idle()
+        indexer.client.add_root(str(link))
+        indexer.client.add_root(f"//{root}")
+        indexer.client.add_root(str(link / "part0"))
+        indexer.wait_for(lambda: any(isinstance(e, Notice) and "already" in e.message for e in indexer.events))
+        with Reader.open(data_dir) as reader:
+            assert [known.path for known in reader.roots()] == [os.fsencode(root)]
+        indexer.client.remove_root(str(link))
+        indexer.wait_for(lambda: RootRemoved(str(root)) in indexer.events)
+
+
+def test_the_data_folder_is_not_indexed_and_it_is_said_why(data_dir: Path, model: Path) -> None:
+    with running(data_dir, model, data_dir.parent) as indexer:
+        indexer.wait_idle()
+        for own in (data_dir, data_dir / "models"):
+            own.mkdir(exist_ok=True)
+            indexer.client.add_root(str(own))
+            sentence = f"{own} holds Inkling's own files, which are not indexed."
+            indexer.wait_for(lambda sentence=sentence: Notice(sentence) in indexer.events)
+
+
 def test_a_folder_within_a_root_is_not_indexed_twice(data_dir: Path, root: Path, model: Path) -> None:
     write_mixed(root, 7)
     inner = root / "part0"
