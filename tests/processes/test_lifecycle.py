@@ -191,6 +191,19 @@ def test_killing_the_parent_ends_the_indexer_and_its_worker(data_dir: Path, root
     assert psutil.wait_procs(children, timeout=20)[1] == []
 
 
+def test_a_step_that_does_not_end_is_not_waited_for_when_the_parent_is_gone() -> None:
+    code = (
+        "import time; from types import SimpleNamespace; from app.cli import indexer_child as child;"
+        "child.LAST_STEP_S = 0.2;"
+        "import threading; threading.Thread(target=child._listen, args=(SimpleNamespace(send=print),)).start();"
+        "time.sleep(60)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 0
+
+
 def test_a_crash_is_followed_by_a_new_start(
     data_dir: Path, root: Path, model: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
