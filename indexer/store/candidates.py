@@ -373,13 +373,17 @@ def _document_filter(filters: Filters) -> tuple[str, list[Any]]:
 def _folder_filter(folder: str) -> tuple[str, list[Any]]:
     """An absolute path means that folder with all below; anything else the name of a folder, in any case."""
     if os.path.isabs(folder):
-        wanted = os.fsencode(os.path.abspath(folder)).replace(os.sep.encode(), b"/")
+        path = os.path.abspath(folder)
+        # Keyboards and shells compose letters, some disks take them apart: the path is meant as the disk has it.
+        spellings = {path, unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path)}
+        wanted = [os.fsencode(name).replace(os.sep.encode(), b"/").rstrip(b"/") for name in sorted(spellings)]
         whole = (
             "CAST(replace(CAST(r.path AS TEXT), '\\', '/') || '/' || d.path AS BLOB)"
             if os.sep == "\\"
             else ("CAST(rtrim(r.path, '/') || '/' || d.path AS BLOB)")
         )
-        return f"({whole} >= ? AND {whole} < ?)", [wanted.rstrip(b"/") + b"/", wanted.rstrip(b"/") + b"0"]
+        below = " OR ".join([f"({whole} >= ? AND {whole} < ?)"] * len(wanted))
+        return f"({below})", [name + end for name in wanted for end in (b"/", b"0")]
     name = path_key(folder.strip("/\\").encode("utf-8", "surrogateescape")).replace("\\", "/")
     escaped = unicodedata.normalize("NFC", name).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "('/' || d.path_key LIKE ? ESCAPE '\\' OR r.path LIKE ? ESCAPE '\\')", [f"%/{escaped}/%", f"%/{escaped}"]

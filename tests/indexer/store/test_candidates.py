@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -263,3 +264,15 @@ def test_a_filter_acts_before_the_limits_of_the_word_search(
 def test_in_a_narrow_scope_too_words_must_occur(library: Writer, source: StoreCandidates) -> None:
     assert found(source, "invoice folder:pets", mode="words") == []
     assert found(source, "gardening folder:work", mode="words") == ["work/other.txt"]
+
+
+@pytest.mark.parametrize("on_disk", ["NFC", "NFD"])
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+def test_a_folder_is_found_in_either_spelling_of_its_letters(
+    writer: Writer, root: int, source: StoreCandidates, on_disk: str, asked: str
+) -> None:
+    add_file(writer, root, unicodedata.normalize(on_disk, "Bücher/a.txt"), "a word")
+    add_file(writer, root, "other/b.txt", "a word")
+    filters = Filters(folders=(unicodedata.normalize(asked, "/home/ann/Bücher"),))
+    paths = found(source, "word", mode="words", filters=filters)
+    assert paths == [unicodedata.normalize(on_disk, "Bücher/a.txt")]
