@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
+from app import program
 from indexer.errors import IndexerError
 
 _WAIT_S = 20.0
@@ -53,7 +54,9 @@ def _show_items(path: str) -> bool:
         f"array:string:{file_uri(path)}", "string:",
     ]  # fmt: skip
     try:
-        return subprocess.run(command, capture_output=True, timeout=_WAIT_S, check=False).returncode == 0
+        environment = program.outside_environment()
+        done = subprocess.run(command, capture_output=True, timeout=_WAIT_S, check=False, env=environment)
+        return done.returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -79,7 +82,7 @@ def _run(command: list[str], sentence: str) -> None:
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, cwd=Path.home(),
+            start_new_session=True, cwd=Path.home(), env=program.outside_environment(),
         )  # fmt: skip
     except OSError as error:
         raise DesktopError(f"{sentence} ({command[0]}: {error.strerror})") from error

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from engine import Encoder
+from engine.catalog import Catalog
 from engine.errors import EngineError
-from engine.search.fusion import Weights
-from engine.search.pipeline import WEIGHTS, Mode, Request, search
+from engine.search.fusion import WEIGHTS, Weights
+from engine.search.pipeline import Mode, Request, search
 from indexer.chunk import Chunker, ChunkRules
 from indexer.embed import MeaningStage
 from indexer.options import IndexerOptions
@@ -65,12 +66,16 @@ class Quality:
 def load_set(folder: Path) -> RelevanceSet:
     """Read a set. Raises EngineError naming the file that is missing or wrong."""
     documents = [
-        (str(row["_id"]), str(row.get("title") or ""), str(row.get("text") or ""))
-        for row in _json_lines(folder / "corpus.jsonl")
+        (str(row["_id"]), str(row.get("title") or ""), str(row["text"] or ""))
+        for row in _json_lines(folder / "corpus.jsonl", ("_id", "text"))
     ]
     answers = _answers(folder)
-    queries = [(str(row["_id"]), str(row["text"])) for row in _json_lines(folder / "queries.jsonl")]
-    return RelevanceSet(documents, [query for query in queries if answers.get(query[0])], answers)
+    queries = [(str(row["_id"]), str(row["text"])) for row in _json_lines(folder / "queries.jsonl", ("_id", "text"))]
+    answered = [query for query in queries if answers.get(query[0])]
+    known = {name for name, _, _ in documents}
+    if not any(known & answers[name].keys() for name, _ in answered):
+        raise EngineError(f"No query of {folder} has an answer in its corpus: the ids in the three files do not match.")
+    return RelevanceSet(documents, answered, answers)
 
 
 def _answers(folder: Path) -> dict[str, dict[str, int]]:
@@ -78,30 +83,46 @@ def _answers(folder: Path) -> dict[str, dict[str, int]]:
     if path is None:
         raise EngineError(f"The folder {folder} has neither qrels.tsv nor qrels/test.tsv.")
     answers: dict[str, dict[str, int]] = {}
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(_lines(path), 1):
         fields = line.split("\t")
-        if number == 1 and not fields[-1].strip().lstrip("-").isdigit():
+        grade = _grade(fields[-1])
+        if not line.strip() or (number == 1 and grade is None):
             continue  # the heading
-        if len(fields) < 3 or not fields[-1].strip().lstrip("-").isdigit():
+        if len(fields) < 3 or grade is None:
             raise EngineError(f"Line {number} of {path} is not 'query-id, corpus-id, score' separated by tabs.")
-        if int(fields[-1]) > 0:
-            answers.setdefault(fields[0], {})[fields[-2]] = int(fields[-1])
+        if grade > 0:
+            answers.setdefault(fields[0], {})[fields[-2]] = grade
     return answers
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _grade(text: str) -> int | None:
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise EngineError(f"The file {path} cannot be read: {error.strerror}.") from error
-    for number, line in enumerate(lines, 1):
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _json_lines(path: Path, keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(_lines(path), 1):
         if line.strip():
             try:
                 row = json.loads(line)
-                row["_id"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise EngineError(f"Line {number} of {path} is not a JSON object with an _id.") from error
+                for text in (*(row[key] for key in keys), *row.values()):
+                    str(text).encode("utf-8")  # half a character, which JSON may hold, is no text
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                wanted = " and a ".join(keys)
+                raise EngineError(f"Line {number} of {path} is not a JSON object with an {wanted}.") from error
             yield row
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        # By line feeds alone: a text in JSON may hold what splitlines() takes for the end of a line.
+        return path.read_text("utf-8").split("\n")
+    except OSError as error:
+        raise EngineError(f"The file {path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise EngineError(f"The file {path} is not UTF-8 (byte {error.start:,}).") from error
 
 
 def index_set(given: RelevanceSet, data_dir: Path, encoder: Encoder, rules: ChunkRules, report: Report) -> None:
@@ -137,9 +158,11 @@ def measure(
     """Ask every query of an indexed set and compare with the answers."""
     with Reader.open(data_dir) as reader:
         source = StoreCandidates(reader)
+        known = Catalog.load().find(encoder.name) if encoder else None
+        languages = known.languages if known else ()
         sums = [0.0, 0.0, 0.0]
         for done, (query_id, text) in enumerate(given.queries, 1):
-            result = search(Request(text, DEPTH, mode, rerank), source, encoder, weights=weights)
+            result = search(Request(text, DEPTH, mode, rerank), source, encoder, languages=languages, weights=weights)
             found = [os.fsdecode(hit.documents[0].path) for hit in result.hits]
             answers = given.answers[query_id]
             for at, value in enumerate(

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QLibraryInfo, QLocale, QObject, QSocketNotifier, QTimer, QTranslator, Signal
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QLibraryInfo, QLocale, QObject, QSettings, QSocketNotifier, QTimer, QTranslator, Signal
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app import crash, logs, paths, settings
 from app.desktop import open_file, reveal_file
@@ -26,7 +26,7 @@ from indexer.errors import IndexerError
 from indexer.options import IndexerOptions, default_workers
 from resources import folder as resource_folder
 from ui import theme
-from ui.clients import Appearance, Clients
+from ui.clients import Appearance, Clients, IndexStatus
 from ui.main_window import MainWindow
 from ui.result_delegate import ResultDelegate
 
@@ -47,6 +47,7 @@ def run(data_dir: Path, *, folders: Sequence[str] = (), query: str = "") -> int:
     logs.start(places.logs, "window")
     crash.start(places.logs, "window")
     chosen = settings.load(places.settings)
+    keep_qt_settings_in(places.data)
     application = build_application(chosen.theme)
     single = SingleInstance(places.data)
     caller = _Caller()
@@ -84,12 +85,29 @@ def translate(application: QApplication, locale: QLocale) -> None:
             application.installTranslator(translator)
 
 
+def keep_qt_settings_in(folder: Path) -> None:
+    """Qt's own file dialog remembers places in a settings file, which would otherwise lie in the user's home."""
+    for kind in (QSettings.Format.NativeFormat, QSettings.Format.IniFormat):
+        QSettings.setPath(kind, QSettings.Scope.UserScope, str(folder))
+
+
+def show_trouble(sentence: str) -> None:
+    """Why the window cannot open, in a box; where there is no display there is nowhere to show it."""
+    if _has_display():
+        build_application("system")
+        QMessageBox.critical(None, "Inkling", sentence)
+
+
 def _check_display() -> None:
     """Qt ends the whole process where there is no display; a sentence is better."""
-    if not sys.platform.startswith("linux") or os.environ.get("QT_QPA_PLATFORM"):
-        return
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if not _has_display():
         raise IndexerError("There is no display to show the window on; `inkling search` works without one.")
+
+
+def _has_display() -> bool:
+    if not sys.platform.startswith("linux") or os.environ.get("QT_QPA_PLATFORM"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 class _Caller(QObject):
@@ -149,6 +167,13 @@ class GuiClients:
     def start(self, folders: tuple[str, ...]) -> None:
         self.index.start(folders)
         self.search.start()
+        self.index.status_changed.connect(self._warm_again)
+
+    def _warm_again(self, status: IndexStatus) -> None:
+        """The first index of all has just been made: load the model now that it is known, before the first question."""
+        if status.state == "idle" and status.documents and not status.passages_waiting:
+            self.index.status_changed.disconnect(self._warm_again)
+            self.search.start()
 
     def close(self) -> None:
         self.index.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from app import program
 from indexer.errors import IndexerError
 from indexer.options import IndexerOptions
 from indexer.protocol import (
@@ -38,13 +39,15 @@ log = logging.getLogger(__name__)
 EventCallback = Callable[[Event], None]
 BACK_OFF_S = (0.5, 2.0, 5.0, 15.0, 30.0)  # before each restart; a run of HEALTHY_S starts the count again
 HEALTHY_S = 120.0
+QUICK_DEATH_S = 10.0  # a run that ends this soon with the same words as the one before will not end otherwise
 STDERR_LINES = 30
+STDERR_WAIT_S = 2.0  # for the last words; a process of its own may hold the pipe open longer
 
 
 def child_command(subcommand: str) -> list[str]:
-    """How this program starts another process of itself: frozen, the executable beside us; else the module."""
-    if getattr(sys, "frozen", False):
-        return [sys.executable, subcommand]
+    """How this program starts another process of itself: packaged, its executable with streams; else the module."""
+    if program.is_packaged():
+        return [program.console_executable(), subcommand]
     return [sys.executable, "-P", "-m", "app", subcommand]
 
 
@@ -60,7 +63,7 @@ def child_environment(workers: int) -> dict[str, str]:
     environment["TOKENIZERS_PARALLELISM"] = "false"
     environment["PYTHONUTF8"] = "1"
     source = str(Path(__file__).resolve().parent.parent)
-    if not getattr(sys, "frozen", False):
+    if not program.is_packaged():
         known = environment.get("PYTHONPATH", "")
         environment["PYTHONPATH"] = source if not known else source + os.pathsep + known
     return environment
@@ -103,7 +106,10 @@ class IndexClient:
         self._fatal = ""
         self._paused = False
         self._finishing = False
+        self._added: list[str] = []
+        self._removed: list[str] = []
         self._thread: threading.Thread | None = None
+        self._stderr_thread: threading.Thread | None = None
         self._stderr: collections.deque[str] = collections.deque(maxlen=STDERR_LINES)
 
     # ---- life ----
@@ -141,11 +147,15 @@ class IndexClient:
     # ---- commands ----
 
     def add_root(self, path: str) -> None:
-        """Index this folder from now on."""
+        """Index this folder from now on; said again after a crash, which may have come before it was written down."""
+        self._removed = [removed for removed in self._removed if removed != path]
+        self._added.append(path)
         self._send(AddRoot(path))
 
     def remove_root(self, path: str) -> None:
-        """Forget this folder."""
+        """Forget this folder; said again after a crash, as `add_root` is."""
+        self._added = [added for added in self._added if added != path]
+        self._removed.append(path)
         self._send(RemoveRoot(path))
 
     def pause(self) -> None:
@@ -200,9 +210,17 @@ class IndexClient:
             )
         except OSError as error:
             raise IndexerError(f"The indexer could not be started: {error.strerror or error}.") from error
-        threading.Thread(target=self._read_stderr, args=(process,), name="indexer-stderr", daemon=True).start()
+        self._stderr.clear()
+        self._stderr_thread = threading.Thread(
+            target=self._read_stderr, args=(process,), name="indexer-stderr", daemon=True
+        )
+        self._stderr_thread.start()
         with self._lock:
             self._process = process
+        for path in self._removed:
+            self._send(RemoveRoot(path))
+        for path in self._added:
+            self._send(AddRoot(path))
         if self._paused:
             self._send(Pause())
         if self._finishing:
@@ -219,11 +237,16 @@ class IndexClient:
             log.info("indexer: %s", line.rstrip("\n"))
 
     def _read_until_end(self) -> None:
+        death = ""
         while True:
             started = time.monotonic()
             code = self._read_one_run()
-            if time.monotonic() - started > HEALTHY_S:
+            took_s = time.monotonic() - started
+            if took_s > HEALTHY_S:
                 self._restarts_left = self._restarts_allowed
+            before, death = death, self._own_death(code, took_s)
+            if death and death == before and not self.options.watch:
+                break  # someone waits for the end, and it would be the same after each of the restarts
             if self._closing.is_set() or code == 0 or self._fatal or self._restarts_left <= 0:
                 break
             delay_s = BACK_OFF_S[min(self._restarts_allowed - self._restarts_left, len(BACK_OFF_S) - 1)]
@@ -256,6 +279,8 @@ class IndexClient:
             self._deliver(event)
         process.stdout.close()
         code = process.wait()
+        if self._stderr_thread is not None:
+            self._stderr_thread.join(STDERR_WAIT_S)
         with self._lock:
             if process.stdin is not None:
                 _close_quietly(process.stdin)
@@ -267,10 +292,17 @@ class IndexClient:
         except Exception:
             log.exception("a listener failed on %s", type(event).__name__)
 
+    def _last_line(self) -> str:
+        return next((line for line in reversed(self._stderr) if line.strip()), "")
+
+    def _own_death(self, code: int, took_s: float) -> str:
+        """What a run died of that was over at once; "" for others, and where a signal ended it."""
+        return self._last_line() if code > 0 and took_s < QUICK_DEATH_S else ""
+
     def _last_words(self, code: int) -> str:
         if code == 0 or self._closing.is_set():
             return ""
-        last = next((line for line in reversed(self._stderr) if line.strip()), "")
+        last = self._last_line()
         return f"The indexer ended unexpectedly (code {code}){': ' + last if last else ''}."
 
 

@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+from app.terminal import printable
+
 REDRAW_EVERY_S = 0.1
 RATE_WINDOW_S = 10.0
 RATE_AFTER_S = 0.5
@@ -88,8 +90,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def printable(text: str) -> str:
-    """`text` on one line and without control characters: a file name must not steer the terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 # When the full answer is expected to take longer than this, the words' own answer is shown first.
 PATIENCE_MS = 90.0
+# Then the window is left alone this long to draw it: loading a model at the same time, on another thread of the same
+# interpreter, would make both late.
+DRAWING_S = 0.03
 
 
 class SearchBridge(QObject):
@@ -77,6 +80,7 @@ class SearchBridge(QObject):
         try:
             if request.mode == "hybrid" and not request.again and self._full_ms > PATIENCE_MS:
                 self.answered.emit(self._ask(request, words_first=True))
+                time.sleep(DRAWING_S)
             start = time.perf_counter()
             answer = self._ask(request)
             if request.mode == "hybrid":
@@ -93,8 +97,8 @@ class SearchBridge(QObject):
         mode = "words" if words_first else request.mode
         asked = search_service.SearchRequest(request.text, limit=request.limit, mode=mode)
         found = self._searches.get().search(asked, cancelled=lambda: request.number != self._newest)
-        # What is probably no answer is not shown as one.
-        hits = tuple(hit_view(hit) for hit in found.hits if not hit.weak)
+        # What is probably no answer stands behind what probably is one.
+        hits = tuple(hit_view(hit) for hit in sorted(found.hits, key=lambda hit: hit.weak))
         return SearchResponse(request.number, hits, not words_first, took_ms=found.took_ms, note=found.note)
 
     # On the excerpt thread
@@ -148,6 +152,7 @@ def hit_view(hit: search_service.SearchHit) -> Hit:
         offline=hit.offline,
         more=hit.more,
         copies=len(hit.copies),
+        weak=hit.weak,
     )
 
 

@@ -9,20 +9,22 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from app import paths
 from engine import Encoder
-from engine.catalog import model_path
+from engine.catalog import Catalog, model_path
 from engine.errors import EngineError
+from engine.search.calibrate import Noise, measure_noise
 from engine.search.candidates import Filters
 from engine.search.dense import QueryEncoder
 from engine.search.lexical import Words
 from engine.search.parse import date_span_ns, parse
 from engine.search.pipeline import Cancelled, Hit, Mode, Request, search, telling_stems
-from engine.search.snippet import word_spans
+from engine.search.snippet import WordMarker
 from indexer.errors import IndexerError
 from indexer.store.candidates import StoreCandidates
 from indexer.store.reader import Reader
@@ -147,6 +149,7 @@ class SearchService:
         self._source: StoreCandidates | None = None
         self._file: tuple[int, int] | None = None
         self._loaded: tuple[str, Encoder] | None = None
+        self._noise: tuple[QueryEncoder, int, Noise] | None = None  # with the encoder and chunks it was measured on
         self._refused: tuple[str, str] | None = None  # fingerprint and the sentence why its model could not be loaded
 
     def search(self, request: SearchRequest, *, cancelled: Callable[[], bool] = lambda: False) -> SearchResponse:
@@ -159,7 +162,9 @@ class SearchService:
             if encoder is None and request.mode == "meaning":
                 raise EngineError(note or "Nothing can be found by meaning yet: no text has been embedded so far.")
             asked = Request(request.query, request.limit, request.mode, request.rerank, filters)
-            result = search(asked, source, encoder, cancelled=cancelled)
+            noise = None if encoder is None else partial(self._noise_level, source, encoder)
+            languages = () if encoder is None else self._languages()
+            result = search(asked, source, encoder, languages=languages, noise=noise, cancelled=cancelled)
         hits = tuple(_search_hit(hit) for hit in result.hits)
         return SearchResponse(request.query, (time.perf_counter() - start) * 1000, result.stages_ms, hits, note)
 
@@ -177,7 +182,7 @@ class SearchService:
                     )
                 asked = parse(query)
                 stems = telling_stems(Words.of(asked, source), source.statistics())
-                highlights = tuple(word_spans(part.text, stems, asked.terms, source.stems))
+                highlights = tuple(WordMarker(stems, asked.terms, source.stems)(part.text))
         end = begin + len(part.text)
         passage = (min(start_char - begin, len(part.text)), min(end_char - begin, len(part.text)))
         return Excerpt(part.text, begin, passage, highlights, begin > 0, end < part.total_chars)
@@ -204,6 +209,20 @@ class SearchService:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _languages(self) -> tuple[str, ...]:
+        """The languages of the model that made the vectors; none where they are not known."""
+        assert self._reader is not None
+        generation = self._reader.active_generation()
+        known = Catalog.load().find(generation.stamp.model) if generation else None
+        return known.languages if known else ()
+
+    def _noise_level(self, source: StoreCandidates, encoder: QueryEncoder) -> Noise:
+        """What nonsense reaches with this model in this index; measured anew when the index has doubled."""
+        chunks = source.statistics().chunks
+        if self._noise is None or self._noise[0] is not encoder or chunks > 2 * self._noise[1]:
+            self._noise = (encoder, chunks, measure_noise(source, encoder))
+        return self._noise[2]
 
     def _open(self) -> StoreCandidates:
         """The index, opened anew if its file was replaced since."""

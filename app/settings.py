@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from indexer.errors import IndexerError
-from indexer.options import IndexerOptions, default_workers
+from indexer.options import DEFAULT_MODEL, IndexerOptions, default_workers
 
 AUTO = "auto"
+MOST_WORKERS = 256
 
 
 class SettingsError(IndexerError):
@@ -42,19 +43,17 @@ def _setting(
 class Settings:
     """What a user may change. Units are in the names where the type has none."""
 
-    model: str = _setting(
-        "all-MiniLM-L6-v2", "the embedding model: a name that `inkling models list` shows, or a folder"
-    )
+    model: str = _setting(DEFAULT_MODEL, "the embedding model: a name that `inkling models list` shows, or a folder")
     precision: str = _setting(
         AUTO,
         "how the model computes; auto takes what suits the model and the processor",
-        choices=(AUTO, "fp32", "int8", "int8-full"),
+        choices=(AUTO, "fp32", "int8"),
     )
     search_workers: int = _setting(
-        0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=256
+        0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=MOST_WORKERS
     )
     index_workers: int = _setting(
-        0, "processor cores indexing may use; 0 means half of them", unit="cores", least=0, most=256
+        0, "processor cores indexing may use; 0 means half of them", unit="cores", least=0, most=MOST_WORKERS
     )
     vector_chunks_per_file: int = _setting(
         3_000,
@@ -126,8 +125,10 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} is not readable as settings ({error}); correct it or delete it.") from error
+    except OSError as error:
+        raise SettingsError(f"The settings {path} cannot be read ({error.strerror or error}).") from error
 
 
 def _checked(path: Path | None, setting: Any, value: Any) -> Any:
@@ -147,7 +148,7 @@ def _fits(setting: Any, value: Any) -> bool:
     if isinstance(value, tuple):
         return all(isinstance(item, str) for item in value)
     if isinstance(value, str):
-        return not meta["choices"] or value in meta["choices"]
+        return value in meta["choices"] if meta["choices"] else bool(value.strip())
     least, most = meta["least"], meta["most"]
     return (least is None or value >= least) and (most is None or value <= most)
 
@@ -161,7 +162,7 @@ def _bounds(setting: Any) -> str:
         return "true or false"
     if isinstance(default, int | float):
         return f"a number from {meta['least']} to {meta['most']} {meta['unit']}".rstrip()
-    return "a list of texts" if isinstance(default, tuple) else "a text"
+    return "a list of texts" if isinstance(default, tuple) else "a text that is not empty"
 
 
 def _tables_last(item: tuple[str, Any]) -> tuple[bool, str]:

@@ -16,7 +16,7 @@ from engine.errors import ModelError
 
 BUNDLED_MODELS = resources.folder() / "models"
 CATALOG_FILE = BUNDLED_MODELS / "catalog.toml"
-DEFAULT_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_MODEL = resources.default_model()
 
 
 @dataclass(frozen=True)

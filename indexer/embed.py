@@ -23,6 +23,7 @@ class MeaningStage:
         self._batch_tokens = batch_tokens
         stamp = ModelStamp(encoder.fingerprint, model, encoder.precision, encoder.dim, encoder.hidden)
         self._generation: Generation = writer.use_model(stamp)
+        self.last_chunk_id = 0  # of the batch that was embedded last
         self._leading, self._trailing = _special_rows(encoder)
 
     def step(self) -> int:
@@ -30,6 +31,7 @@ class MeaningStage:
         batch = self._take_batch()
         if not batch:
             return 0
+        self.last_chunk_id = batch[-1].chunk_id
         vectors = self._embed(batch)
         embedded = int(self._writer.stamp(EMBEDDED_STAMP) or 0) + len(vectors)
         done = {vector.text_hash for vector in vectors}

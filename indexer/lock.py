@@ -38,8 +38,12 @@ class DataFolderLock:
                 f"Another Inkling{who} is already indexing into {self._path.parent}: close it first, "
                 "or choose another data folder with --data-dir."
             )
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode("ascii"))
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode("ascii"))
+        except OSError as error:  # a full disk has room for an empty file, but not for a number in it
+            os.close(descriptor)
+            raise IndexerError(f"The data folder {self._path.parent} cannot be written: {error.strerror}.") from error
         self._descriptor = descriptor
         return self
 

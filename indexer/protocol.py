@@ -112,9 +112,10 @@ class RootChanged:
 
 @dataclass(frozen=True, slots=True)
 class RootRemoved:
-    """A root and its documents are gone from the index."""
+    """A root and its documents are gone from the index; known: whether it was one at all."""
 
     path: str
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

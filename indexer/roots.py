@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,16 +15,17 @@ from indexer.protocol import Event, Notice, RootChanged, RootRemoved, RootState
 from indexer.store.records import Root
 from indexer.store.writer import Writer
 from indexer.watch.aggregator import Aggregator
-from indexer.watch.filesystem import filesystem_type, is_network, volume_identity
+from indexer.watch.filesystem import filesystem_type, folder_identity, is_network, mount_points
 from indexer.watch.hints import Hint
 from indexer.watch.ignore import IGNORE_FILES, IgnoreRules
 from indexer.watch.scanner import Comparison, Outcome, Scope
 from indexer.watch.volumes import SAMPLE_FILES, root_trouble
-from indexer.watch.walk import absolute, relative
+from indexer.watch.walk import absolute, exact_path, relative
 from indexer.watch.watcher import Watcher, open_watcher
 from indexer.words import Derivation
 
 NEVER = float("inf")
+EVENTS_ARE_EXACT = sys.platform == "linux"  # elsewhere an event may spell a name otherwise than the disk does
 POLL_SHARE = 30  # a comparison may take at most this fraction (1 in 30) of the time where folders are polled
 
 EXHAUSTED = (
@@ -102,8 +105,11 @@ class RootKeeper:
 
     def add(self, path: bytes) -> None:
         """Index a folder from now on; one within a root, or none at all, is answered with a sentence."""
+        if any(relative(own, os.path.realpath(path)) is not None for own in self._own):
+            self._emit(Notice(f"{os.fsdecode(path)} holds Inkling's own files, which are not indexed."))
+            return
         for root in self._writer.roots():
-            inside = relative(root.path, path)
+            inside = _inside(root.path, path)
             if inside == b"":
                 self._due[root.root_id] = 0.0
                 return
@@ -114,15 +120,20 @@ class RootKeeper:
             self._emit(Notice(f"{os.fsdecode(path)} is not a folder that can be indexed."))
             return
         for root in self._writer.roots():
-            if relative(path, root.path):  # the new one holds it: its files keep their vectors, found by content
+            if _inside(path, root.path):  # the new one holds it: its files keep their vectors, found by content
                 self.remove(root.path)
-        root = self._writer.add_root(path, identity=volume_identity(path))
+        root = self._writer.add_root(path, identity=folder_identity(path))
         self._due[root.root_id] = 0.0
 
     def remove(self, path: bytes) -> Root | None:
         """Forget a root and its documents; returns it, None where it was none."""
-        root = next((root for root in self._writer.roots() if root.path == path), None)
+        roots = self._writer.roots()
+        same = [root for root in roots if root.path == path] or [
+            root for root in roots if _inside(root.path, path) == b""
+        ]
+        root = same[0] if same else None
         if root is None:
+            self._emit(RootRemoved(os.fsdecode(path), known=False))
             return None
         self._comparison = None  # it may hold rows of this root; what else it found is found again
         self._scopes.pop(root.root_id, None)
@@ -132,7 +143,7 @@ class RootKeeper:
         self._writer.remove_root(root.root_id)
         for other in self._scopes:
             self._due[other] = 0.0
-        self._emit(RootRemoved(os.fsdecode(path)))
+        self._emit(RootRemoved(os.fsdecode(root.path)))
         return root
 
     def rescan(self, path: bytes) -> None:
@@ -175,6 +186,7 @@ class RootKeeper:
             self._due[root.root_id] = started + self._options.poll_s if self._options.watch else NEVER
             return
         self.scanning = os.fsdecode(root.path)
+        scope.mounts |= mount_points(root.path)
         comparison = self._new_comparison()
         yield from comparison.tree(scope, b"")
         yield from comparison.finish()
@@ -198,7 +210,7 @@ class RootKeeper:
                 directory = os.path.dirname(hint.path)
                 scope.rules.forget(directory)
                 yield from comparison.tree(scope, relative(scope.path, directory) or b"", urgent=True)
-            yield from comparison.path(scope, path)
+            yield from comparison.path(scope, path if EVENTS_ARE_EXACT else exact_path(scope.path, path))
         yield from comparison.finish()
         self._settle(comparison.outcome)
 
@@ -223,14 +235,13 @@ class RootKeeper:
 
     def _open(self, root: Root) -> Scope | None:
         """The root as it stands now; None where it is offline, which is noted and told."""
-        sample = self._sample(root)
-        trouble = root_trouble(root.path, root.identity, bool(sample), sample)
+        trouble = root_trouble(root.path, root.identity, self._known_files(root))
         if trouble:
             self._close_root(root, trouble)
             return None
         if root.status != "online":
             self._writer.set_root_status(root.root_id, "online")
-        identity = volume_identity(root.path)
+        identity = folder_identity(root.path)
         if identity != root.identity:
             self._writer.set_root_identity(root.root_id, identity)
         rules = IgnoreRules(root.path, self._own)
@@ -253,13 +264,9 @@ class RootKeeper:
         if self._watcher is not None:
             self._watcher.remove_root(root.path)  # its folders may come back as others
 
-    def _sample(self, root: Root) -> list[bytes]:
-        sample: list[bytes] = []
-        for document in self._writer.documents(root.root_id):
-            sample.append(absolute(root.path, document.path))
-            if len(sample) == SAMPLE_FILES:
-                break
-        return sample
+    def _known_files(self, root: Root) -> Iterator[bytes]:
+        for document in itertools.islice(self._writer.documents(root.root_id), SAMPLE_FILES):
+            yield absolute(root.path, document.path)
 
     def _tell(self, scope: Scope) -> None:
         state: RootState = "watching"
@@ -276,6 +283,11 @@ class RootKeeper:
             if inside is not None:
                 return scope, inside
         return None, None
+
+
+def _inside(root: bytes, path: bytes) -> bytes | None:
+    """`relative`, whatever links lead to the two: one folder is not indexed twice under two names."""
+    return relative(os.path.realpath(root), os.path.realpath(path))
 
 
 def _unwatched(directory: bytes) -> None:

@@ -21,6 +21,7 @@ from engine.catalog import model_path
 from indexer.embed import MeaningStage
 from indexer.errors import IndexerError
 from indexer.extract.process import ExtractProcess, FileError, Interrupted
+from indexer.folder_list import read_folders, write_folders
 from indexer.options import IndexerOptions
 from indexer.progress import ProgressMeter
 from indexer.protocol import (
@@ -58,6 +59,8 @@ TOKENIZER_STAMP = "tokenizer"
 CLEAN_STAMP = "stopped_cleanly"
 CHECKED_AT_START_BYTES = 256 << 20
 LONGEST_RETRY_WAIT_S = 10.0
+REST_FACTOR = 10.0  # times that a big file's reading took
+COUNTING_SHARE = 20  # counting for the window may take 1 in so many parts of the time
 
 
 def load_encoder(options: IndexerOptions) -> Encoder:
@@ -88,11 +91,12 @@ class Service:
         self._large = ExtractProcess(options.limits)
         self._meter = ProgressMeter(emit, options.progress_ms / 1000)
         self._reading: Reading | None = None  # the big file under way
+        self._resting: dict[tuple[int, bytes], float] = {}  # unix seconds before which a big file is not read again
         self._words_turn = False
         self._paused = self._finishing = self._stopping = False
         self._phase: Phase = "starting"
-        self._tidy = False
-        self._changed_at_s = 0.0
+        self._tidy = self._orphans = True  # the process before this one may have been stopped ahead of its own tidying
+        self._tell_change_s = 0.0  # monotonic: not before
         self._changed_pending = False
         self._meaning: MeaningStage | None = None
         self._words: WordStage
@@ -129,8 +133,10 @@ class Service:
         self._start()
         while not self._stopping:
             busy = not self._paused and self._work()
-            if not busy and self._finished():
-                break
+            if not busy:
+                self._require_index()
+                if self._finished():
+                    break
             self._obey(wait=not busy)
         self._writer.set_stamp(CLEAN_STAMP, "1")
         self._enter("stopped")
@@ -147,16 +153,33 @@ class Service:
 
     def _start(self) -> None:
         self._enter("starting")
-        if self._writer.stamp(CLEAN_STAMP) == "0" and self._writer.index_size_bytes() <= CHECKED_AT_START_BYTES:
+        # A disk that goes bad asks for no stop: who indexes once and looks at the exit code must hear of it.
+        doubtful = self._writer.stamp(CLEAN_STAMP) == "0" or not self._options.watch
+        if doubtful and self._writer.index_size_bytes() <= CHECKED_AT_START_BYTES:
             damage = self._writer.quick_check()
             if damage:
                 raise IndexerError(
                     f"The index {self._writer.path} is damaged ({damage[0]}); delete it and it is built anew."
                 )
+        if self._writer.stamp(CLEAN_STAMP) is None:
+            for folder in read_folders(self._options.data_dir):  # of an index before this one, which was deleted
+                self._writer.add_root(folder)
         self._writer.set_stamp(CLEAN_STAMP, "0")
+        self._keep_folder_list()
         derivation = self._load_model()
         self._roots = RootKeeper(self._writer, self._options, derivation, self._own, self._emit, self._wake)
         self._started = True
+
+    def _keep_folder_list(self) -> None:
+        write_folders(self._options.data_dir, [root.path for root in self._writer.roots()])
+
+    def _require_index(self) -> None:
+        """Raises IndexerError where the file was deleted under us: all that is written would go nowhere."""
+        if not self._writer.is_in_place():
+            raise IndexerError(
+                f"The index {self._writer.path} was deleted or replaced while it was in use: start Inkling again, and "
+                "it is built anew."
+            )
 
     def _load_model(self) -> Derivation:
         """Without a model, files are still found by their words; the reason is said."""
@@ -187,6 +210,8 @@ class Service:
             self._read_small(item)
             self._announce_change()
             return True
+        if item is None and self._forget():
+            return True
         if self._take_turns(item):
             self._announce_change()
             return True
@@ -206,7 +231,7 @@ class Service:
                 self._enter("meaning")
                 self._changed_pending = self._tidy = True
                 self._meter.embedded(texts)
-                self._report("")
+                self._report(self._current_document())
                 return True
         if item is not None:
             self._enter("words")
@@ -219,7 +244,7 @@ class Service:
             self._enter("scanning")
             self._report(self._roots.scanning)
         if self._roots.take_changed():
-            self._changed_pending = self._tidy = True
+            self._changed_pending = self._tidy = self._orphans = True
 
     def _finished(self) -> bool:
         if not self._finishing or self._paused or not self._roots.is_settled():
@@ -262,6 +287,7 @@ class Service:
         match command:
             case AddRoot(path):
                 self._roots.add(_bytes(path))
+                self._keep_folder_list()
             case RemoveRoot(path):
                 self._remove_root(_bytes(path))
             case Pause():
@@ -279,8 +305,9 @@ class Service:
 
     def _remove_root(self, path: bytes) -> None:
         root = self._roots.remove(path)
+        self._keep_folder_list()
         if root is not None:
-            self._tidy = self._changed_pending = True
+            self._tidy = self._orphans = self._changed_pending = True
             if self._reading is not None and self._reading.item.root_id == root.root_id:
                 self._drop_reading()
 
@@ -288,7 +315,12 @@ class Service:
         wanted = _bytes(path) if path else None
         for root in self._writer.roots():
             for failure in self._writer.failures(root_id=root.root_id):
-                if wanted in (None, absolute(root.path, failure.path)):
+                path_there = absolute(root.path, failure.path)
+                if wanted not in (None, path_there):
+                    continue
+                if failure.kind == "folder":
+                    self._roots.rescan(path_there)
+                else:
                     with self._writer.transaction():
                         self._writer.clear_failure(root.root_id, failure.path)
                         self._writer.enqueue(root.root_id, [failure.path], priority=PRIORITY_BIG + 1)
@@ -305,14 +337,14 @@ class Service:
         return under_way[0] if under_way else None
 
     def _is_under_way(self, item: QueueItem) -> bool:
-        return self._reading is not None and self._reading.item.queue_id == item.queue_id
+        """Whether this is the file being read. A newer event on it waits: a log that always grows would never end."""
+        reading = self._reading
+        return reading is not None and (reading.item.root_id, reading.item.path) == (item.root_id, item.path)
 
     def _read_small(self, item: QueueItem) -> None:
         """A whole file. One that turns out long takes the big file's place, if that is free."""
         item = self._writer.count_attempt(item)
         root = self._root_path(item.root_id)
-        if self._reading is not None and self._reading.path == absolute(root, item.path):
-            self._drop_reading()  # it was written to meanwhile: begin anew
         try:
             reading = self._words.begin(item, root, self._small)
             while reading is not None and not reading.step(whole=True):
@@ -329,11 +361,13 @@ class Service:
         self._file_done(absolute(root, item.path))
 
     def _read_big(self, item: QueueItem) -> None:
-        """The next part of the big file under way; a newer event on it starts it anew."""
+        """The next part of the big file under way, or the first of another one."""
         root = self._root_path(item.root_id)
         try:
             if not self._is_under_way(item):
                 self._drop_reading()
+                if self._must_rest(item):
+                    return
                 item = self._writer.count_attempt(item)
                 self._reading = self._words.begin(item, root, self._large)
             if self._reading is not None:
@@ -342,6 +376,8 @@ class Service:
                     self._report(os.fsdecode(self._reading.path))
                     return
                 self._reading.process.close_file()
+                took_s = time.monotonic() - self._reading.started_s
+                self._resting[item.root_id, item.path] = time.time() + REST_FACTOR * took_s
         except FileError as error:
             self._words.fail(self._reading.item if self._reading is not None else item, root, error, time.time())
         except Interrupted:
@@ -349,13 +385,21 @@ class Service:
         self._reading = None
         self._file_done(absolute(root, item.path))
 
+    def _must_rest(self, item: QueueItem) -> bool:
+        """A big file that changes all the time is read again only after a rest many times as long as its reading."""
+        until_s = self._resting.pop((item.root_id, item.path), 0.0)
+        if not self._options.watch or until_s <= time.time():
+            return False
+        self._writer.postpone(item, until_s)
+        return True
+
     def _drop_reading(self) -> None:
         if self._reading is not None:
             self._reading.process.close_file()
             self._reading = None
 
     def _file_done(self, path: bytes) -> None:
-        self._changed_pending = self._tidy = True
+        self._changed_pending = self._tidy = self._orphans = True
         self._meter.file_done()
         self._report(os.fsdecode(path))
 
@@ -367,15 +411,25 @@ class Service:
 
     # ---- in between ----
 
+    def _forget(self) -> bool:
+        """Remove a part of what no document uses any more. Ahead of the vectors, which may take hours: until then, what
+        was deleted would stay in the file. But behind the queue, which may name a part as the content of a move."""
+        if not self._orphans or self._reading is not None:
+            return False
+        self._orphans = self._writer.purge_orphans() > 0
+        return self._orphans
+
     def _tidy_up(self) -> bool:
-        """With all work done: remove what no document uses, then give the room back. True while there is more."""
+        """With nothing left to do: remove what no document uses, then give the room back. True while there is more."""
         if not self._tidy:
             return False
-        if self._writer.queue_length() == 0 and self._writer.purge_orphans():
+        if self._writer.purge_orphans():
             return True
         self._writer.tidy()
         if self._meaning is not None:
             self._writer.set_stamp(TOKENIZER_STAMP, self._tokenizer_name)
+        if self._reading is None:
+            self._large.stop()  # one idle process is enough
         self._tidy = False
         self._announce_change(now=True, always=True)
         self._meter.finished()
@@ -389,13 +443,22 @@ class Service:
     def _report(self, current: str) -> None:
         if self._meter.is_due():
             waiting, pending = self._writer.queue_length(), self._writer.pending_count()
-            self._meter.report(self._phase, current, waiting, pending, self._writer.counts().failed)
+            self._meter.report(self._phase, current, waiting, pending, self._writer.failure_count())
+
+    def _current_document(self) -> str:
+        """A file of the batch that was embedded last."""
+        if self._meaning is None or not self._meter.is_due():
+            return ""
+        found = self._writer.document_of_chunk(self._meaning.last_chunk_id)
+        return os.fsdecode(absolute(self._root_path(found[0]), found[1])) if found else ""
 
     def _announce_change(self, *, now: bool = False, always: bool = False) -> None:
         moment = time.monotonic()
-        if always or (self._changed_pending and (now or moment - self._changed_at_s >= CHANGED_EVENT_S)):
-            self._changed_pending, self._changed_at_s = False, moment
+        if always or (self._changed_pending and (now or moment >= self._tell_change_s)):
             counts = self._writer.counts()
+            took_s = time.monotonic() - moment
+            self._changed_pending = False
+            self._tell_change_s = moment + max(CHANGED_EVENT_S, COUNTING_SHARE * took_s)
             self._emit(IndexChanged(counts.documents, counts.chunks, counts.pending_files + counts.pending_chunks))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from indexer.watch.walk import absolute
 
 PART_CHUNKS = 512  # committed at once of a big file
 SMALL_ANSWERS = 8  # of the extraction process; a file with more takes turns with the others
+DEATH_RETRY_S = {"timeout": 300.0}  # not at once: others wait, and the machine may have been busy
 RETRY_S = {"locked": 30.0, "io": 300.0}
 CHANGED_RETRY_S = 2.0
 KEEP_OLD = frozenset(["permission", "locked", "io", "changed", "memory", "timeout", "killed", "crash"])
@@ -48,10 +50,20 @@ class Derivation:
         """The version of all that decides what is derived from a file's bytes."""
         return f"{extractor.name}/{extractor.version} {self.rules(extractor).stamp()}"
 
-    def stamp_for(self, path: bytes) -> str:
-        """The same for a file name; "" where Inkling does not read such files."""
-        extractor = extractor_for(path)
-        return self.stamp(extractor) if extractor is not None else ""
+    def accepts(self, document: Document, size: int, mtime_ns: int) -> bool:
+        """Whether a document's content is what the file of this size and time says, by the present derivation.
+
+        Without a model, what an earlier one was cut for is good enough: it must not be thrown away over a model that
+        is only missing today.
+        """
+        extractor = extractor_for(document.path)
+        if extractor is None or (document.size, document.mtime_ns) != (size, mtime_ns):
+            return False
+        if not document.complete or document.extractor is None:
+            return False
+        if self.token_spans is None:
+            return document.extractor.startswith(f"{extractor.name}/{extractor.version} ")
+        return document.extractor == self.stamp(extractor)
 
 
 class Reading:
@@ -76,6 +88,7 @@ class Reading:
         self._title = ""
         self._warnings: list[str] = []
         self.answers = 0
+        self.started_s = time.monotonic()
 
     def step(self, *, whole: bool) -> bool:
         """Take the next pieces; True when the file is done and committed. `whole`: commit nothing before its end."""
@@ -185,7 +198,7 @@ class WordStage:
             return None
         known = self._writer.document(item.root_id, item.path)
         stamp = self._derivation.stamp(extractor)
-        if known is not None and is_current(known, status.st_size, status.st_mtime_ns, stamp):
+        if known is not None and self._derivation.accepts(known, status.st_size, status.st_mtime_ns):
             self._writer.done([item])
             return None
         if item.attempts > INDEXER_DEATHS:
@@ -214,7 +227,7 @@ class WordStage:
         quarantined = False
         if isinstance(error, WorkerDied):
             quarantined = self._count_death(item, error)
-            retry_at_s = None if quarantined else now_s + 1.0
+            retry_at_s = None if quarantined else now_s + DEATH_RETRY_S.get(error.kind, 1.0)
         message = error.message
         if quarantined and item.attempts <= INDEXER_DEATHS:
             message += " It is left alone until it changes or you ask for another try."
@@ -271,12 +284,6 @@ class WordStage:
             )
             settle_failure(self._writer, item, note, opened)
             self._writer.done([item])
-
-
-def is_current(known: Document, size: int, mtime_ns: int, stamp: str) -> bool:
-    """Whether a document's content is what the file of this size and time says, by the present derivation."""
-    same_file = (known.size, known.mtime_ns) == (size, mtime_ns)
-    return same_file and known.complete and known.extractor == stamp
 
 
 def settle_failure(writer: Writer, item: QueueItem, note: str, opened: Opened) -> None:

@@ -14,6 +14,12 @@ def folder() -> Path:
     return Path(frozen, "resources") if frozen else Path(__file__).resolve().parent
 
 
+def default_model() -> str:
+    """The name of the bundled model that a new index uses; a package built with another one says so in a file."""
+    named = folder() / "models" / "default.txt"
+    return named.read_text(encoding="utf-8").strip() if named.exists() else "all-MiniLM-L6-v2"
+
+
 def path(*parts: str) -> Path:
     """The absolute path of a file or folder, e.g. `path("icons", "inkling.svg")`. Raises ResourceError."""
     found = folder().joinpath(*parts)

@@ -57,3 +57,11 @@ def test_every_text_sample_is_utf8() -> None:
 def test_a_missing_resource_is_a_sentence() -> None:
     with pytest.raises(resources.ResourceError, match="install it again"):
         resources.path("no", "such", "thing")
+
+
+def test_a_package_built_with_another_model_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resources.default_model() == "all-MiniLM-L6-v2"
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "default.txt").write_text("another\n", encoding="utf-8")
+    monkeypatch.setattr(resources, "folder", lambda: tmp_path)
+    assert resources.default_model() == "another"

@@ -60,6 +60,7 @@ class Hit:
     offline: bool = False
     more: int = 0  # further passages of the same document that matched
     copies: int = 0  # further files that say the same, folded into this hit
+    weak: bool = False  # probably no answer; shown behind the others, and said so
 
     @property
     def key(self) -> tuple[int, int]:

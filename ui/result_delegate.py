@@ -64,13 +64,14 @@ class ResultDelegate(QStyledItemDelegate):
         height, right = QFontMetrics(font).height(), area.right()
         if hit.offline:
             right = painting.tag(painter, right, area.top(), height, self.tr("Offline"), font, "warn")
-        place = wording.place(hit.page, hit.line)
+        weak = self.tr("Weak match") if hit.weak else ""
+        place = " · ".join(part for part in (weak, wording.place(hit.page, hit.line)) if part)
         if place:
             painter.setFont(painting.font(font, -1))
             painter.setPen(colours.colour("muted"))
             right = painting.right_text(painter, right, area.top(), height, place)
         painter.setFont(painting.font(font, 0, painting.DEMI))
-        painter.setPen(colours.colour("text"))
+        painter.setPen(colours.colour("muted" if hit.weak else "text"))
         title = one_line(hit.title, ())[0]
         painting.elided(painter, area.left(), right, area.top(), height, title, Qt.TextElideMode.ElideRight)
         return area.top() + height

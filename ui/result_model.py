@@ -57,7 +57,9 @@ class ResultModel(QAbstractListModel):
     def _spoken(self, hit: Hit) -> str:
         """What a screen reader says of a hit: the name first, for the listener who moves fast."""
         offline = self.tr("offline") if hit.offline else ""
-        parts = (hit.title, wording.place(hit.page, hit.line), offline, hit.snippet, wording.shown_path(hit.path))
+        weak = self.tr("weak match") if hit.weak else ""
+        place, path = wording.place(hit.page, hit.line), wording.shown_path(hit.path)
+        parts = (hit.title, place, offline, weak, hit.snippet, path)
         return ", ".join(part for part in parts if part)
 
     def flags(self, index: Index) -> Qt.ItemFlag:

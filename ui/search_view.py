@@ -167,11 +167,14 @@ class SearchView(View):
         self._note.setText(self._note_text())
 
     def _summary_text(self) -> str:
-        count = len(self.model.hits)
+        weak = sum(hit.weak for hit in self.model.hits)
+        count = len(self.model.hits) - weak
         response = self.session.response
-        if not count or response is None:
+        if not self.model.hits or response is None:
             return ""
-        results = self.tr("%Ln results", "", count)
+        results = self.tr("%Ln results", "", count) if count else self.tr("No good match")
+        if weak:
+            results = self.tr("{0} · {1} weak").format(results, wording.number(weak))
         if response.complete and response.took_ms:
             return self.tr("{0} · {1} ms").format(results, wording.number(round(response.took_ms)))
         return results

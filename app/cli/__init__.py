@@ -6,6 +6,7 @@ below it, and `args.json` is there for every command.
 """
 
 import argparse
+import contextlib
 import faulthandler
 import io
 import os
@@ -14,12 +15,21 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
-from app import paths
+from app import paths, program
+from app.cli.arguments import given_path
+from app.terminal import printable, printable_path
 
 EXIT_DONE, EXIT_TROUBLE, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+DATA_DIR_HELP = "keep the index, settings, cache and logs in D"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints, which quote what was typed or pasted, steer no terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 class CommandModule(Protocol):
@@ -108,12 +118,12 @@ SUBCOMMANDS: dict[str, Subcommand] = {
 
 def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser for `argv`: every command is listed, but only those named in `argv` are loaded with their options."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="inkling",
         description="Find passages in your own files by meaning and by word. Without a command, the window opens.",
     )
     parser.add_argument("--version", action="version", version=f"inkling {program_version()}")
-    parser.add_argument("--data-dir", type=Path, metavar="D", help="keep the index, settings, cache and logs in D")
+    parser.add_argument("--data-dir", type=given_path, metavar="D", help=DATA_DIR_HELP)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     shared = shared_options()
     for name, subcommand in SUBCOMMANDS.items():
@@ -126,12 +136,11 @@ def build_parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
     return parser
 
 
-def shared_options() -> argparse.ArgumentParser:
+def shared_options() -> Parser:
     """The options that every command takes."""
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = Parser(add_help=False)
     # Not given after the command, --data-dir must not hide the one given before it: hence no default at all.
-    data_dir_help = "keep the index, settings, cache and logs in D"
-    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help=data_dir_help)
+    shared.add_argument("--data-dir", type=given_path, metavar="D", default=argparse.SUPPRESS, help=DATA_DIR_HELP)
     shared.add_argument("--json", action="store_true", help="print JSON for other programs to read")
     return shared
 
@@ -146,6 +155,7 @@ def program_version() -> str:
 
 def run(argv: list[str]) -> int:
     """Parse, run, and turn known trouble into one sentence on stderr; anything else is a bug and shows its trace."""
+    fill_closed_streams()
     print_anything()
     if argv[:1] == ["indexer"] or argv[:1] == ["extract-worker"]:
         from app.cli import indexer_child
@@ -153,11 +163,33 @@ def run(argv: list[str]) -> int:
         # A crash in compiled code ends the child with a trace on stderr, which its parent puts into the log.
         faulthandler.enable()
         return indexer_child.main(argv)
+    if argv[:1] == ["qt-probe"]:
+        return _qt_probe()
     args = build_parser(argv).parse_args(argv)
     args.folders = paths.folders(args.data_dir)
     args.data_dir = args.folders.data
     command: Callable[[argparse.Namespace], int] = args.run if args.command else _window
-    return guarded(lambda: command(args))
+
+    def checked() -> int:
+        if args.command != "doctor":  # which says more about it
+            args.folders.check()
+        return command(args)
+
+    return guarded(checked)
+
+
+def fill_closed_streams() -> None:
+    """What was closed by whoever started this process becomes the null device, as if it had been sent there.
+
+    Otherwise the next file that is opened, such as the index, would get the stream's number, and what any library
+    prints would be written into it.
+    """
+    if program.is_window_program():  # it has no streams, and none of its numbers are anybody's
+        return
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # An opened file gets the lowest free number, which is that of the closed stream.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def print_anything() -> None:
@@ -179,17 +211,56 @@ def guarded(command: Callable[[], int]) -> int:
             sys.stdout.flush()
         return code
     except (EngineError, IndexerError) as error:
-        print(f"inkling: {error}", file=sys.stderr)
-        return EXIT_TROUBLE
+        return _trouble(str(error))
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has gone. What Python still wants to flush at exit goes nowhere, quietly.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_DONE
-    except Exception:
+    except OSError as error:
+        # A full disk, a closed terminal, a folder without permission: the system's trouble, and no fault of ours.
+        _drop_output()
+        what = printable_path(error.filename) if isinstance(error.filename, str | bytes) else "The output"
+        return _trouble(f"{what} cannot be read or written ({error.strerror or error}).")
+    except Exception as error:
         traceback.print_exc()
+        _show_where_nobody_reads(f"Something went wrong ({type(error).__name__}: {error}).")
         return EXIT_TROUBLE
+
+
+def _trouble(sentence: str) -> int:
+    """Say what is wrong, where somebody can still read it; returns the exit code."""
+    with contextlib.suppress(OSError):  # standard error may be what is closed or full: the code must do
+        print(f"inkling: {printable(sentence)}", file=sys.stderr)
+    _show_where_nobody_reads(sentence)
+    return EXIT_TROUBLE
+
+
+def _drop_output() -> None:
+    """Send what is still buffered for standard output nowhere: Python would fail on it once more at its exit."""
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, io.UnsupportedOperation):
+        return  # there is none, or a test has put its own in its place
+    os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
+def _show_where_nobody_reads(sentence: str) -> None:
+    """The packaged window has no console: what stopped it is shown in a box."""
+    if program.is_window_program():
+        from app import gui
+
+        gui.show_trouble(sentence)
+
+
+def _qt_probe() -> int:
+    """The third hidden word: `doctor` lets a child try Qt, because Qt ends a process in which it cannot draw."""
+    from PySide6.QtGui import QGuiApplication
+
+    application = QGuiApplication([])
+    print(application.platformName())
+    return EXIT_DONE
 
 
 def _window(args: argparse.Namespace) -> int:

@@ -6,7 +6,6 @@ QUERY. The demo has a data folder of its own, so it neither sees nor changes you
 
 import argparse
 import filecmp
-import json
 import os
 import shutil
 import sys
@@ -18,6 +17,7 @@ from app.cli import index
 from app.cli.doctor import probe_qt
 from app.cli.search import print_response
 from app.search_service import SearchRequest, SearchResponse, SearchService
+from app.terminal import json_text, printable
 
 # Question -> the sample that answers it, although it has none of the telling words.
 TELLING_QUERIES = {
@@ -25,7 +25,7 @@ TELLING_QUERIES = {
     "who reimburses the soaked flooring": "home/insurance-water-damage.pdf",
     "recovering after surgery": "health/physio-knee.pdf",
     "an eatery keeps us awake": "letters/noise-complaint.txt",
-    "missing luggage": "travel/lost-suitcase.txt",
+    "the carrier mislaid my belongings": "travel/lost-suitcase.txt",
     "our pet is slimming down": "health/vet-visit.html",
 }
 HITS_SHOWN = 3
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             from app import gui
 
             return gui.run(data_dir, folders=[str(documents)], query=query)
-        print(f"inkling: {problem}; here are the answers instead.", file=sys.stderr)
+        print(f"inkling: {printable(problem)}; here are the answers instead.", file=sys.stderr)
     with SearchService(data_dir) as service:
         asked = [query] if query else list(TELLING_QUERIES)
         responses = [service.search(SearchRequest(question, limit=HITS_SHOWN)) for question in asked]
@@ -88,9 +88,9 @@ def no_window_because() -> str:
 def print_responses(responses: list[SearchResponse], *, as_json: bool) -> None:
     """All questions with their hits."""
     if as_json:
-        print(json.dumps([response.as_json() for response in responses], ensure_ascii=False, indent=2))
+        print(json_text([response.as_json() for response in responses], indent=2))
         return
     styled = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for response in responses:
-        print(f'"{response.query}"  ({response.took_ms:.0f} ms)\n')
+        print(f'"{printable(response.query)}"  ({response.took_ms:.0f} ms)\n')
         print_response(response, styled=styled)

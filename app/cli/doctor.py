@@ -1,7 +1,6 @@
 """Check that everything Inkling needs is here, and say what to do about what is not."""
 
 import argparse
-import json
 import os
 import platform
 import shutil
@@ -14,7 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app import paths, settings
+from app.index_process import child_command, child_environment
 from app.single_instance import LOCK_NAME
+from app.terminal import json_text, printable
 from engine.errors import EngineError
 from indexer.errors import IndexerError
 
@@ -22,8 +23,10 @@ State = Literal["ok", "warning", "missing"]
 MARKS: dict[State, str] = {"ok": "ok", "warning": "note", "missing": "MISSING"}
 LOW_SPACE_BYTES = 1 << 30
 FEW_WATCHES = 65_536
+# Reading an index through takes about a second for each gigabyte on a fast disk, and minutes on a slow one.
+CHECKED_INDEX_BYTES = 2 << 30
+INDEX_ADVICE = "delete it and index again: that costs time, but loses none of your files"
 QT_PACKAGES = "libegl1 libgl1 libxkbcommon-x11-0 libdbus-1-3 libxcb-cursor0"
-QT_PROBE = "from PySide6.QtGui import QGuiApplication; QGuiApplication([]); print(QGuiApplication.platformName())"
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,26 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 1 if something essential is missing."""
     findings = examine(args.folders)
     if args.json:
-        print(json.dumps({finding.name: asdict(finding) for finding in findings}, indent=2, ensure_ascii=False))
+        print(json_text({finding.name: asdict(finding) for finding in findings}, indent=2))
     else:
         for finding in findings:
-            print(f"{MARKS[finding.state]:8} {finding.name.replace('_', ' ')}: {finding.message}")
+            print(f"{MARKS[finding.state]:8} {finding.name.replace('_', ' ')}: {printable(finding.message)}")
             if finding.advice:
-                print(f"{'':8} -> {finding.advice}")
+                print(f"{'':8} -> {printable(finding.advice)}")
     return int(any(finding.state == "missing" for finding in findings))
 
 
 def examine(folders: paths.Folders) -> list[Finding]:
     """All checks, in the order of the report."""
-    return [check(folders) for check in CHECKS]
+    return [_finding(check, folders) for check in CHECKS]
+
+
+def _finding(check: Callable[[paths.Folders], Finding], folders: paths.Folders) -> Finding:
+    """What a check finds; a file that it may not look at is a finding too."""
+    try:
+        return check(folders)
+    except OSError as error:
+        return Finding(check.__name__.removeprefix("check_"), "missing", f"{error.filename}: {error.strerror or error}")
 
 
 def check_program(folders: paths.Folders) -> Finding:
@@ -109,7 +120,7 @@ def check_settings(folders: paths.Folders) -> Finding:
         settings.load(folders.settings)
     except settings.SettingsError as error:
         return Finding("settings", "missing", str(error), "correct the line, or delete the file for the defaults")
-    return Finding("settings", "ok", str(folders.settings) if folders.settings.exists() else "defaults")
+    return Finding("settings", "ok", str(folders.settings) if os.path.exists(folders.settings) else "defaults")
 
 
 def check_model(folders: paths.Folders) -> Finding:
@@ -137,13 +148,17 @@ def check_data_folder(folders: paths.Folders) -> Finding:
     """The data folder: there or to be made, writable, on a local disk with room."""
     from indexer.store.open import network_filesystem
 
-    place = nearest_existing(folders.data)
     facts: dict[str, Any] = {"data": str(folders.data), "cache": str(folders.cache), "logs": str(folders.logs)}
+    try:
+        folders.check()
+    except IndexerError as error:
+        return Finding("data_folder", "missing", str(error), facts=facts)
+    place = nearest_existing(folders.data)
     if not writable(place):
         advice = "choose another folder with --data-dir"
         return Finding("data_folder", "missing", f"{place} cannot be written to", advice, facts)
     facts["free_bytes"] = shutil.disk_usage(place).free
-    facts["index_bytes"] = folders.index.stat().st_size if folders.index.exists() else 0
+    facts["index_bytes"] = os.path.getsize(folders.index) if os.path.exists(folders.index) else 0
     network = network_filesystem(place)
     facts["network_file_system"] = network
     if network:
@@ -157,16 +172,23 @@ def check_data_folder(folders: paths.Folders) -> Finding:
 
 
 def check_index(folders: paths.Folders) -> Finding:
-    """Whether the index can be opened by this version."""
-    from indexer.store.open import open_reader
+    """Whether the index can be opened by this version, and is sound as far as a short look can tell."""
+    from indexer.store.reader import Reader
 
-    if not folders.index.exists():
+    if not os.path.exists(folders.index):
         return Finding("index", "ok", "none yet: add a folder in the window or with `inkling index FOLDER`")
     try:
-        open_reader(folders.data).close()
+        with Reader.open(folders.data) as reader:
+            size_bytes = reader.index_size_bytes()
+            checked = size_bytes <= CHECKED_INDEX_BYTES
+            damage = [row[0] for row in reader.rows("PRAGMA quick_check(1)") if row[0] != "ok"] if checked else []
     except IndexerError as error:
-        return Finding("index", "missing", str(error), "the index is only a cache: deleting it loses no files")
-    return Finding("index", "ok", f"{folders.index.stat().st_size / 1e6:.1f} MB")
+        return Finding("index", "missing", str(error), INDEX_ADVICE)
+    facts = {"bytes": size_bytes, "checked": checked}
+    if damage:
+        return Finding("index", "missing", f"{folders.index} is damaged ({damage[0]})", INDEX_ADVICE, facts)
+    sound = "sound" if checked else "too large to be read through here"
+    return Finding("index", "ok", f"{size_bytes / 1e6:.1f} MB, {sound}", facts=facts)
 
 
 def check_locks(folders: paths.Folders) -> Finding:
@@ -207,10 +229,9 @@ def check_window(folders: paths.Folders) -> Finding:
 
 def probe_qt() -> tuple[str, str]:
     """(name of Qt's platform, reason why no window can be opened): one of the two is empty."""
-    if getattr(sys, "frozen", False):
-        return "as packaged", ""
+    ask = child_command("qt-probe")
     try:
-        done = subprocess.run([sys.executable, "-P", "-c", QT_PROBE], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(ask, env=child_environment(1), capture_output=True, text=True, timeout=30)
     except subprocess.TimeoutExpired:
         return "", "Qt did not answer within 30 seconds"
     if done.returncode == 0:
@@ -221,7 +242,7 @@ def probe_qt() -> tuple[str, str]:
 
 def nearest_existing(folder: Path) -> Path:
     """`folder` itself, or the closest folder above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    return next(place for place in (folder, *folder.parents) if os.path.exists(place))
 
 
 def writable(folder: Path) -> bool:

@@ -7,12 +7,12 @@ import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.cli.arguments import given_path, given_text, workers
 from app.progress import Progress
 from engine import Encoder, EngineError
 from engine.catalog import DEFAULT_MODEL, model_path
@@ -26,17 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help="texts; - or none reads standard input, one text a line"
     )
-    parser.add_argument("--model", default=DEFAULT_MODEL, metavar="M", help=f"catalog name or folder ({DEFAULT_MODEL})")
+    parser.add_argument(
+        "--model", type=given_text, default=DEFAULT_MODEL, metavar="M", help=f"catalog name or folder ({DEFAULT_MODEL})"
+    )
     parser.add_argument(
         "--role", choices=("query", "document", "none"), default="none", help="put the model's prefix on"
     )
     parser.add_argument("--precision", choices=("auto", "fp32", "int8"), default="auto")
-    parser.add_argument("--workers", type=_count, metavar="N", help="threads at most")
+    parser.add_argument("--workers", type=workers, metavar="N", help="threads at most")
     parser.add_argument(
         "--tokens", action="store_true", help="one vector a token, not normalised, in place of one a text"
     )
     parser.add_argument("--format", choices=("jsonl", "npy"), default="jsonl")
-    parser.add_argument("--out", type=Path, metavar="F", help="write to F instead of standard output")
+    parser.add_argument("--out", type=given_path, metavar="F", help="write to F instead of standard output")
     parser.set_defaults(usage_error=parser.error)
 
 
@@ -59,12 +61,6 @@ def run(args: argparse.Namespace) -> int:
             except OSError as error:
                 raise EngineError(f"{args.out} cannot be written ({error.strerror or error}).") from error
     return 0
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads")
-    return int(text)
 
 
 def _texts(args: argparse.Namespace) -> Iterator[list[str]]:

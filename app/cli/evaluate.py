@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from app import settings
+from app.cli.arguments import given_path, given_text
 from app.evaluation import index_set, load_set, measure
 from app.progress import Progress
 from engine import Encoder
@@ -20,10 +21,12 @@ from indexer.options import IndexerOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The set, and how to search it."""
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a relevance set in BEIR layout")
+    parser.add_argument("folder", type=given_path, metavar="FOLDER", help="a relevance set in BEIR layout")
     parser.add_argument("--mode", choices=("hybrid", "words", "meaning"), default="hybrid", help="how to find (hybrid)")
     parser.add_argument("--no-rerank", action="store_true", help="leave out the comparison token by token")
-    parser.add_argument("--model", metavar="M", help="catalog name or folder (the model in the settings)")
+    parser.add_argument(
+        "--model", type=given_text, metavar="M", help="catalog name or folder (the model in the settings)"
+    )
     parser.add_argument("--precision", choices=("auto", "fp32", "int8"), help="how the model computes")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from app.cli.status import display_path, path_fields
+from app.cli.status import path_fields
+from app.terminal import json_text, printable, printable_path
 from indexer.store.open import index_path
 from indexer.store.reader import Reader
 from indexer.watch.walk import absolute
@@ -28,10 +28,10 @@ def run(args: argparse.Namespace) -> int:
                 entry |= {"attempts": failure.attempts, "quarantined": failure.quarantined}
                 rows.append((path, entry))
     if args.json:
-        print(json.dumps([entry for _, entry in rows], indent=2))
+        print(json_text([entry for _, entry in rows], indent=2))
         return 0
     for path, entry in rows:
-        print(f"{display_path(path)}\n    {entry['kind']}: {entry['message']}")
+        print(f"{printable_path(path)}\n    {entry['kind']}: {printable(entry['message'])}")
     if not rows:
         print("Every file could be read.")
     return 0

@@ -9,31 +9,43 @@ import threading
 from dataclasses import replace
 
 from app import settings
+from app.cli.arguments import given_text, workers
 from app.index_process import IndexClient
 from app.progress import Progress as ProgressLine
+from app.terminal import printable
 from indexer.errors import IndexerError
-from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, StateChanged, encode_line
+from indexer.protocol import Event, FileFailed, Notice, Progress, RootChanged, RootRemoved, StateChanged, encode_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `inkling index`."""
-    parser.add_argument("folders_to_index", nargs="*", metavar="FOLDER", help="a folder to index and remember")
+    parser.add_argument(
+        "folders_to_index", nargs="*", type=given_text, metavar="FOLDER", help="a folder to index and remember"
+    )
+    parser.add_argument(
+        "--forget",
+        action="append",
+        default=[],
+        type=given_text,
+        metavar="FOLDER",
+        help="take a folder out of the index; its files are not touched; may be given more than once",
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--once", action="store_true", help="end when the index equals the disk (the default)")
     mode.add_argument("--watch", action="store_true", help="stay, and keep the index up to date until interrupted")
-    parser.add_argument("--model", metavar="M", help="embedding model: a name from `inkling models list`, or a folder")
+    parser.add_argument(
+        "--model", type=given_text, metavar="M", help="embedding model: a name from `inkling models list`, or a folder"
+    )
     parser.add_argument("--precision", metavar="P", choices=("auto", "fp32", "int8"), help="auto, fp32 or int8")
-    parser.add_argument("--workers", metavar="N", type=int, help="processor cores to use at most")
+    parser.add_argument("--workers", metavar="N", type=workers, help="processor cores to use at most")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the indexer process until it is done, or until Ctrl+C."""
     folders = [os.path.abspath(folder) for folder in args.folders_to_index]
+    forgotten = [os.path.abspath(folder) for folder in args.forget]
     for folder in folders:
-        if not os.path.isdir(folder):
-            raise IndexerError(f"{folder} is not a folder: name one that is there.")
-    if args.workers is not None and args.workers < 1:
-        raise IndexerError(f"--workers {args.workers} is not possible: at least 1 is needed.")
+        _look_into(folder)
     args.folders.create()
     options = settings.indexer_options(settings.load(args.folders.settings), args.data_dir, watch=args.watch)
     chosen = {"model": args.model, "precision": args.precision, "workers": args.workers}
@@ -42,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     client = IndexClient(options, session.hear, session.ended)
     try:
         client.start()
+        for folder in forgotten:
+            client.remove_root(folder)
         for folder in folders:
             client.add_root(folder)
         if not args.watch:
@@ -54,7 +68,19 @@ def run(args: argparse.Namespace) -> int:
         session.close()
     if session.trouble:
         raise IndexerError(session.trouble)
+    if unknown := session.unknown_roots():
+        raise IndexerError(f"{' and '.join(unknown)} is not indexed: `inkling status` lists the folders that are.")
     return code
+
+
+def _look_into(folder: str) -> None:
+    """Raise IndexerError where nothing of a folder could be read: remembering it would look like success."""
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexerError(f"{folder} is not a folder: name one that is there.") from error
+    except OSError as error:
+        raise IndexerError(f"{folder} cannot be read ({error.strerror or error}), so nothing was indexed.") from error
 
 
 class _Session:
@@ -65,12 +91,16 @@ class _Session:
         self._line = ProgressLine("Indexing", unit="files")
         self._done = threading.Event()
         self._code = 0
+        self._output_gone: OSError | None = None
         self.trouble = ""
+        self._forgotten: dict[str, bool] = {}  # what was to be forgotten -> whether it was indexed
 
     def wait(self) -> int:
-        """Block until the indexer has ended for good; returns the exit code."""
+        """Block until the indexer has ended for good; returns the exit code. Raises OSError once stdout is closed."""
         while not self._done.wait(3600.0):  # a wait with a limit lets Ctrl+C through on every system
             pass
+        if self._output_gone is not None:
+            raise self._output_gone
         return self._code
 
     def ended(self, code: int, message: str) -> None:
@@ -79,23 +109,36 @@ class _Session:
         self.trouble = message
         self._done.set()
 
+    def unknown_roots(self) -> list[str]:
+        """What was to be forgotten, but was not indexed."""
+        return [path for path, known in self._forgotten.items() if not known]
+
     def close(self) -> None:
         """Take the progress line away."""
         self._line.close()
 
     def hear(self, event: Event) -> None:
         """One event of the indexer; runs on the client's reader thread."""
-        if self._as_json:
-            sys.stdout.write(encode_line(event))
-            sys.stdout.flush()
+        if self._as_json and self._output_gone is None:
+            self._write(event)
         match event:
             case Progress():
                 self._show(event)
             case Notice(message) | FileFailed(_, _, message) | RootChanged(_, _, message) if message:
                 where = getattr(event, "path", "")
                 self._say(f"{where}: {message}" if where else message)
+            case RootRemoved(path, known):
+                self._forgotten[path] = known or self._forgotten.get(path, False)  # said twice after a crash
             case StateChanged(_, reason) if reason:
                 self._say(reason)
+
+    def _write(self, event: Event) -> None:
+        try:
+            sys.stdout.write(encode_line(event))
+            sys.stdout.flush()
+        except OSError as error:
+            self._output_gone = error  # the main thread has to end for it, not this one
+            self._done.set()
 
     def _show(self, progress: Progress) -> None:
         name = os.path.basename(progress.current)
@@ -109,8 +152,4 @@ class _Session:
     def _say(self, sentence: str) -> None:
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
-        print(_printable(sentence), file=sys.stderr)
-
-
-def _printable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        print(printable(sentence), file=sys.stderr)

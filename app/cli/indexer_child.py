@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from indexer.protocol import Event, Fatal, ProtocolError, Stop, decode_command, 
 from indexer.service import Service
 
 log = logging.getLogger(__name__)
+LAST_STEP_S = 10.0  # for the step at hand once the parent is gone; a batch of vectors may take longer on a busy machine
 
 
 def main(argv: Sequence[str]) -> int:
@@ -83,6 +85,9 @@ def _listen(service: Service) -> None:
         except ProtocolError as error:
             log.warning("a command was not understood: %s", error)
     service.send(Stop())
+    # Nobody waits for the step at hand any more, but a next indexer may wait for the lock. What is committed stays.
+    time.sleep(LAST_STEP_S)
+    os._exit(0)
 
 
 class _Events:

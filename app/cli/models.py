@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app.cli.arguments import given_path, given_text
 from app.progress import Progress
+from app.terminal import json_text, printable, printable_path
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
 from engine.errors import ModelError
 from engine.folder import ModelFolder
@@ -24,15 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    shared.add_argument("--data-dir", type=Path, metavar="D", default=argparse.SUPPRESS, help="keep everything in D")
+    place: dict[str, Any] = {"type": given_path, "metavar": "D", "help": "keep everything in D"}
+    shared.add_argument("--data-dir", default=argparse.SUPPRESS, **place)
     actions.add_parser("list", parents=[shared], help="the models that are here, and the known ones that are not")
     one = actions.add_parser("import", parents=[shared], help="copy a published model folder to where models are kept")
-    one.add_argument("folder", type=Path, metavar="FOLDER")
+    one.add_argument("folder", type=given_path, metavar="FOLDER")
     some = actions.add_parser("verify", parents=[shared], help="read models through and compare their hashes")
-    some.add_argument("models", nargs="*", metavar="MODEL", help="names or folders (all models here)")
+    some.add_argument("models", nargs="*", type=given_text, metavar="MODEL", help="names or folders (all models here)")
     pack = actions.add_parser("convert", parents=[shared], help="pack a published model in int8 into a new folder")
-    pack.add_argument("source", type=Path, metavar="SOURCE_DIR")
-    pack.add_argument("out", type=Path, metavar="OUT_DIR")
+    pack.add_argument("source", type=given_path, metavar="SOURCE_DIR")
+    pack.add_argument("out", type=given_path, metavar="OUT_DIR")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,12 +48,12 @@ def _list(args: argparse.Namespace) -> int:
     rows = [_row(catalog.find(name), name, path) for name, path in here.items()]
     rows += [_row(model, model.name, None) for model in catalog if model.name not in here]
     if args.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json_text(rows, indent=1))
         return 0
     for row in rows:
         sizes = f"{row['dim'] or '':>5} {row['max_tokens'] or '':>6}"
         facts = f"{','.join(row['languages']):<13} {row['licence'] or '':<19}"
-        print(f"{row['name']:<38} {sizes}  {facts} {_where(row)}".rstrip())
+        print(printable(f"{row['name']:<38} {sizes}  {facts} {_where(row)}".rstrip()))
     return 0
 
 
@@ -83,7 +85,10 @@ def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, 
 def _import(args: argparse.Namespace) -> int:
     with Progress("Importing", unit="MB") as bar:
         path = import_model(args.folder, args.folders.models, lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
-    print(json.dumps({"name": path.name, "path": str(path)}) if args.json else f"{path.name} is now in {path}")
+    if args.json:
+        print(json_text({"name": path.name, "path": str(path)}))
+    else:
+        print(f"{printable(path.name)} is now in {printable_path(str(path))}")
     return 0
 
 
@@ -101,10 +106,10 @@ def _verify(args: argparse.Namespace) -> int:
         state = "genuine" if verdict.genuine else "intact"
         rows.append({"name": verdict.name, "path": str(path), "state": state, "sha256": verdict.sha256})
     if args.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json_text(rows, indent=1))
     else:
         for row in rows:
-            print(f"{row['name']}: {row['state']}{'. ' + row['message'] if 'message' in row else ''}")
+            print(printable(f"{row['name']}: {row['state']}{'. ' + row['message'] if 'message' in row else ''}"))
     if broken:
         raise ModelError(f"{len(broken)} of {len(wanted)} models cannot be used: {', '.join(broken)}.")
     return 0
@@ -115,7 +120,7 @@ def _convert(args: argparse.Namespace) -> int:
         convert(args.source, args.out, lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
     size = (args.out / "model.safetensors").stat().st_size
     if args.json:
-        print(json.dumps({"path": str(args.out), "bytes": size}))
+        print(json_text({"path": str(args.out), "bytes": size}))
     else:
-        print(f"{args.out}: model.safetensors of {size:,} bytes")
+        print(f"{printable_path(str(args.out))}: model.safetensors of {size:,} bytes")
     return 0

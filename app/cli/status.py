@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
-import os
 from typing import Any
 
 from app import settings
+from app.terminal import json_text, printable
 from indexer.embed import EMBEDDED_STAMP
 from indexer.store.open import index_path
 from indexer.store.reader import Reader
@@ -26,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = settings.load(args.folders.settings)
         status = empty_status(chosen.model, chosen.precision)
-    print(json.dumps(status, indent=2) if args.json else describe(status))
+    print(json_text(status, indent=2) if args.json else describe(status))
     return 0
 
 
@@ -95,10 +94,4 @@ def describe(status: dict[str, Any]) -> str:
         lines.append(f"{root['path']}: {root['documents']:,} documents, {root['status']}{reason}")
     if not status["roots"]:
         lines.append("No folder is indexed yet: inkling index FOLDER")
-    return "\n".join(line.encode("utf-8", "backslashreplace").decode() for line in lines)
-
-
-def display_path(path: bytes) -> str:
-    """A path on one line of a terminal: what cannot be shown is escaped."""
-    text = os.fsdecode(path).encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return "\n".join(printable(line) for line in lines)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import Batch
+from engine.errors import KernelError
 from engine.kernels.loader import Library, pointer
 from engine.layers.heads import Heads
 from engine.plan import Plan, Rows, Value
@@ -66,7 +67,7 @@ class Pool:
         self.workers = workers
         self.handle = found.functions.ink_new_pool(workers)
         if not self.handle:
-            raise MemoryError(f"the system gave no {workers} worker threads")
+            raise KernelError(f"The system has no room for {workers} worker threads; use fewer workers.")
 
 
 @cache

@@ -36,6 +36,9 @@ class Filters:
         return self == Filters()
 
 
+NO_FILTERS = Filters()
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The candidates that a query allows; each array ascending, None where everything is allowed.
@@ -131,6 +134,12 @@ class CandidateSource(Protocol):
 
     def scope(self, filters: Filters, required: Sequence[str], excluded: Sequence[str]) -> Scope:
         """Apply filters, expressions that must all match a chunk, and expressions that must not match a document."""
+
+    def few_chunks(self, scope: Scope) -> I64 | None:
+        """All chunks that the scope allows, if they are few enough to be scored one by one; None otherwise."""
+
+    def contents_of(self, chunk_ids: I64) -> I64:
+        """The content of each chunk, -1 for one that is gone or whose content no document uses."""
 
     def match(self, expression: str, limit: int, *, stemmed: bool) -> I64:
         """Chunk ids, newest first, that match an expression of the word index (stemmed: single words only)."""

@@ -15,6 +15,7 @@ from engine.search.candidates import F32, I64, CandidateSource, Scope, Statistic
 if TYPE_CHECKING:
     from engine.search.parse import Query
 
+PREPARE_VERSION = 1  # raised whenever prepare_text gives something else for any text
 K1, B = 1.2, 0.4  # passages are cut to about one length, so length says little: B is below the usual 0.75
 POSTINGS_BUDGET = 20_000  # rows of posting lists read for one query
 CANDIDATES = 500  # chunks scored in full
@@ -110,20 +111,22 @@ class Words:
     @classmethod
     def of(cls, query: Query, source: CandidateSource) -> Words:
         """Stem the query's terms and ask how often each occurs."""
-        stems = dict.fromkeys(stem for term in query.terms for stem in source.stems(term.prepared))
+        stems = dict.fromkeys(stem for term in query.terms for stem in source.stems(term.prepared) if not term.prefix)
         ranked = sorted(zip(source.frequencies(list(stems)), stems, strict=True))
         return cls(tuple(stem for _, stem in ranked), tuple(count for count, _ in ranked))
 
 
 def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSource) -> I64:
-    """The chunks worth scoring: all exact hits of identifiers and phrases, then those with the most telling words.
+    """The chunks worth scoring: all that a narrow scope allows; else all exact hits of identifiers and phrases, and
+    those with the most telling words.
 
     The posting lists of the rarest stems are read up to a budget; which chunks hold how much idf is counted from them
-    alone, and only the best are scored in full by the caller. Returns chunk ids, not ordered.
+    alone, and only the best that the scope allows are scored in full by the caller. Returns ascending chunk ids.
     """
-    found = [
-        source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.terms if term.exact or term.prefix
-    ]
+    few = source.few_chunks(scope)
+    if few is not None:
+        return np.unique(few)
+    found = [source.match(term.expression, EXACT_LIMIT, stemmed=False) for term in query.identifiers]
     weights = idf(words.frequencies, source.statistics())
     lists: list[I64] = []
     shares: list[F32] = []
@@ -140,10 +143,8 @@ def find_by_words(query: Query, words: Words, scope: Scope, source: CandidateSou
     if lists:
         ids, where = np.unique(np.concatenate(lists), return_inverse=True)
         held = np.bincount(where, np.concatenate(shares))
-        if not scope.open and scope.chunks is not None:
-            held = np.where(np.isin(ids, scope.chunks), held, -1.0)
-        best = np.argpartition(-held, CANDIDATES)[:CANDIDATES] if ids.size > CANDIDATES else np.arange(ids.size)
-        found.append(ids[best])
-    if scope.chunks is not None:
-        found.append(scope.chunks[-EXACT_LIMIT:])
+        if not scope.open:
+            allowed = scope.allows(ids, source.contents_of(ids))
+            ids, held = ids[allowed], held[allowed]
+        found.append(ids[np.argpartition(-held, CANDIDATES)[:CANDIDATES]] if ids.size > CANDIDATES else ids)
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)

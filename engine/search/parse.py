@@ -29,7 +29,7 @@ _WORD_CHARS = re.compile(r"\w")
 _IDENTIFIER = re.compile(
     r"(?=\S*\w)(?:\S*(?:_|@|\+\+|\w#|\d)\S*|\w{2,}(?:\.\w{2,})+|\w+(?:::|->|/)\w+\S*)", re.ASCII | re.IGNORECASE
 )
-_PLAIN_NUMBER = re.compile(r"\d+")
+_PLAIN_NUMBER = re.compile(r"[-+]?\d+")
 _EDGES = "()[]{}<>.,;:!?'`\u2018\u2019\u2026\u3001\u3002\uff0c\uff1f\uff01"
 
 
@@ -69,8 +69,8 @@ class Query:
 
     @property
     def identifiers(self) -> tuple[Term, ...]:
-        """Terms that are codes rather than words."""
-        return tuple(term for term in self.terms if term.exact)
+        """Terms that are codes or beginnings rather than words."""
+        return tuple(term for term in self.terms if term.exact or term.prefix)
 
     @property
     def empty(self) -> bool:

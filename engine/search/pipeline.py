@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
 
 from engine.search import maxsim
-from engine.search.candidates import F32, I64, U8, CandidateSource, Filters, FoundDocument, Passage, Scope, Statistics
+from engine.search.calibrate import Noise
+from engine.search.candidates import (
+    F32,
+    I64,
+    NO_FILTERS,
+    U8,
+    CandidateSource,
+    Filters,
+    FoundDocument,
+    Passage,
+    Scope,
+    Statistics,
+)
 from engine.search.dense import Meaning, QueryEncoder, encode_query, token_weights
-from engine.search.fusion import Weights, fuse
-from engine.search.lexical import Words, bm25, bm25_of_documents, find_by_words, idf
+from engine.search.fusion import FOREIGN, WEIGHTS, Weights, fuse, reads
+from engine.search.lexical import EXACT_LIMIT, Words, bm25, bm25_of_documents, find_by_words, idf
 from engine.search.parse import Query, parse
-from engine.search.snippet import best_sentence, even_spans, snippet, token_spans_hit, word_spans
+from engine.search.snippet import WordMarker, best_sentence, even_spans, snippet, token_spans_hit
 
 Mode = Literal["hybrid", "words", "meaning"]
 NEAREST = 200  # chunks taken by meaning
 BEST_WORDS = 200  # chunks taken by words
 RERANKED = 100  # of both, those whose tokens are compared
+MEANT_PASSAGES = 40  # hits whose passage is chosen by meaning; later ones by the words they hold
 EXACT_PASSAGES = 5  # hits whose passage is located token by token
-TELLING_HITS = 100  # an identifier with more exact hits than this is an ordinary word
-
-
-NO_FILTERS = Filters()
-WEIGHTS = Weights()
+TELLING_HITS = 100  # an identifier, or a short query, with more exact hits than this is nothing special
+TELLING_SHARE = 0.3  # of a query's idf: a passage that holds so much of its words is not weak
+SHORT_QUERY_STEMS = 4  # up to so many words, passages that hold all of them come first
 
 
 class Cancelled(Exception):
@@ -80,21 +91,24 @@ class Result:
 
 @dataclass(slots=True)
 class Candidates:
-    """The chunks under consideration, as parallel arrays of n; cosines are NaN without a vector."""
+    """The chunks under consideration, as parallel arrays of n.
+
+    words: BM25; cosines: NaN without a vector; exact: how many exact hits they hold, which come before all else;
+    held: which share of the query's idf they hold; tokens: MaxSim, NaN where not compared.
+    """
 
     chunk_ids: I64
     content_ids: I64
     words: F32
     cosines: F32
     exact: F32
-    scores: F32 = field(default_factory=lambda: np.empty(0, np.float32))
+    held: F32
+    tokens: F32
+    scores: F32
 
     def take(self, at: I64) -> Candidates:
         """Those at some positions, in that order."""
-        scores = self.scores[at] if self.scores.size else self.scores
-        return Candidates(
-            self.chunk_ids[at], self.content_ids[at], self.words[at], self.cosines[at], self.exact[at], scores
-        )
+        return Candidates(**{each.name: getattr(self, each.name)[at] for each in fields(self)})
 
 
 def search(
@@ -102,11 +116,19 @@ def search(
     source: CandidateSource,
     encoder: QueryEncoder | None,
     *,
+    languages: Sequence[str] = (),
     weights: Weights = WEIGHTS,
+    noise: Callable[[], Noise] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Find, rank and show. encoder None: by words only. Raises Cancelled as soon as `cancelled` says so."""
-    return Search(request, source, encoder, weights, cancelled).run()
+    """Find, rank and show. Raises Cancelled as soon as `cancelled` says so.
+
+    encoder: None searches by words only. languages: the model's, as the catalog has them. noise: asked for when hits
+    may be weak, which costs its time; without it no hit is called weak.
+    """
+    if request.mode == "hybrid" and not reads(languages, request.text):
+        weights = FOREIGN
+    return Search(request, source, encoder, weights, cancelled, noise).run()
 
 
 class Search:
@@ -119,7 +141,9 @@ class Search:
         encoder: QueryEncoder | None,
         weights: Weights,
         cancelled: Callable[[], bool],
+        noise: Callable[[], Noise] | None = None,
     ) -> None:
+        self.noise = noise
         self.request, self.source, self.weights, self.cancelled = request, source, weights, cancelled
         self.encoder = None if request.mode == "words" else encoder
         self.stages_ms: dict[str, float] = {}
@@ -127,8 +151,7 @@ class Search:
         self.token_weights = np.empty(0, np.float32)
         self.token_bits: dict[int, U8] = {}  # by chunk id, of those that were reranked
         self.more: dict[int, int] = {}
-        self.shown_stems: frozenset[str] = frozenset()  # words worth marking
-        self.known_words: dict[str, bool] = {}
+        self.mark = WordMarker((), (), source.stems)
 
     def run(self) -> Result:
         """All stages. The model runs before the snapshot begins, so that the snapshot is short."""
@@ -142,7 +165,7 @@ class Search:
             with self._stage("embed"):
                 self.meaning = encode_query(self.encoder, query.text)
         with self.source.snapshot():
-            candidates, words = self._find(query)
+            candidates, words = self.find(query)
             if candidates.chunk_ids.size and self.request.rerank and self.meaning is not None:
                 with self._stage("rerank"):
                     candidates = self._rerank(candidates, query, words)
@@ -150,7 +173,7 @@ class Search:
                 hits = self._show(candidates, query, words)
         return Result(hits, self.stages_ms, words_only)
 
-    def _find(self, query: Query) -> tuple[Candidates, Words]:
+    def find(self, query: Query) -> tuple[Candidates, Words]:
         """Candidates by words and by meaning, with the scores of both, best first."""
         source, mode = self.source, self.request.mode
         with self._stage("words"):
@@ -191,11 +214,23 @@ class Search:
         scores[np.isin(counts.content_ids, named)] += NAME_SHARE * idf(words.frequencies, statistics).sum()
         exact = np.zeros(ids.shape, np.float32)
         for term in query.identifiers:
-            hits = self.source.match(term.expression, TELLING_HITS + 1, stemmed=False)
+            hits = self.source.match(term.expression, EXACT_LIMIT, stemmed=False)
+            holds = np.isin(ids, hits)
             if hits.size <= TELLING_HITS:
-                exact += np.isin(ids, hits)
+                exact += holds
+            if term.prefix:  # it has no stem to count
+                scores[holds] += idf([hits.size], statistics)
+        if 0 < len(words.stems) <= SHORT_QUERY_STEMS and self.request.mode != "meaning":
+            full = (counts.counts > 0).all(axis=1) | np.isin(counts.content_ids, named)
+            if np.count_nonzero(full) <= TELLING_HITS:
+                exact += full
         allowed = np.flatnonzero((counts.content_ids >= 0) & scope.allows(ids, counts.content_ids))
-        found = Candidates(ids, counts.content_ids, scores, np.full(ids.shape, np.nan, np.float32), exact)
+        weights = idf(words.frequencies, statistics)
+        held = ((counts.counts > 0) @ weights / max(float(weights.sum()), 1e-9)).astype(np.float32)
+        unknown = np.full(ids.shape, np.nan, np.float32)
+        found = Candidates(
+            ids, counts.content_ids, scores, unknown.copy(), exact, held, unknown, np.zeros(ids.shape, np.float32)
+        )
         return found.take(allowed)
 
     def _keep_best(self, found: Candidates, near: I64) -> Candidates:
@@ -203,7 +238,7 @@ class Search:
         keep = np.isin(found.chunk_ids, near)
         order = np.lexsort((found.chunk_ids, -found.words, -found.exact))[:BEST_WORDS]
         if self.request.mode != "meaning":
-            keep[order] = True
+            keep[order[(found.words[order] > 0) | (found.exact[order] > 0)]] = True
         return found.take(np.flatnonzero(keep))
 
     def _first_scores(self, found: Candidates) -> F32:
@@ -217,21 +252,26 @@ class Search:
         """Compare the tokens of the best candidates with those of the query."""
         assert self.meaning is not None
         best = found.take(np.arange(min(RERANKED, found.chunk_ids.size)))
-        statistics = self.source.statistics()
-        self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
-        bits, starts = self.source.token_bits(best.chunk_ids)
-        for i, chunk_id in enumerate(best.chunk_ids.tolist()):
-            self.token_bits[chunk_id] = bits[starts[i] : starts[i + 1]]
-        tokens = maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
-        parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, tokens)]
+        best.tokens = self.token_scores(best.chunk_ids, query, words)
+        parts = [(self.weights.meaning, best.cosines), (self.weights.tokens, best.tokens)]
         if self.request.mode == "hybrid":
             parts.append((self.weights.words, best.words))
         best.scores = fuse(parts)
         return best.take(_ranked(best))
 
+    def token_scores(self, chunk_ids: I64, query: Query, words: Words) -> F32:
+        """MaxSim of each chunk with the query, NaN for those without tokens; keeps the token bits for the passages."""
+        assert self.meaning is not None
+        statistics = self.source.statistics()
+        self.token_weights = token_weights(self.meaning, query.text, words, statistics, self.source.stems)
+        bits, starts = self.source.token_bits(chunk_ids)
+        for i, chunk_id in enumerate(chunk_ids.tolist()):
+            self.token_bits[chunk_id] = bits[starts[i] : starts[i + 1]]
+        return maxsim.scores(self.meaning.tokens, self.token_weights, bits, starts)
+
     def _show(self, found: Candidates, query: Query, words: Words) -> list[Hit]:
         """One hit a document, equal texts folded, with snippet and passage."""
-        self.shown_stems = telling_stems(words, self.source.statistics())
+        self.mark = WordMarker(telling_stems(words, self.source.statistics()), query.terms, self.source.stems)
         contents, first, counts = np.unique(found.content_ids, return_index=True, return_counts=True)
         self.more = dict(zip(contents.tolist(), counts.tolist(), strict=True))
         found = found.take(np.sort(first))
@@ -255,17 +295,17 @@ class Search:
                     hits[texts[same]] = replace(known, documents=known.documents + tuple(owners))
                 elif len(hits) < self.request.limit:
                     texts[same] = len(hits)
-                    hits.append(self._hit(len(hits), part, i, passage, owners, query))
+                    hits.append(self._hit(len(hits), part, i, passage, owners))
         return hits
 
-    def _hit(
-        self, number: int, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument], query: Query
-    ) -> Hit:
+    def _hit(self, number: int, found: Candidates, i: int, passage: Passage, owners: list[FoundDocument]) -> Hit:
         if self.cancelled():
             raise Cancelled
-        marked = word_spans(passage.text, self.shown_stems, query.terms, self.source.stems, self.known_words)
-        start, end = best_sentence(passage.text, self._matches(passage, marked, exact=number < EXACT_PASSAGES))
-        shown = snippet(passage.text, (start, end), marked)
+        matches = self._matches(passage, exact=number < EXACT_PASSAGES) if number < MEANT_PASSAGES else []
+        if not matches:
+            matches = [(1.0, start, end) for start, end in self.mark(passage.text)]
+        start, end = best_sentence(passage.text, matches)
+        shown = snippet(passage.text, (start, end), self.mark)
         return Hit(
             documents=tuple(owners),
             score=float(found.scores[i]),
@@ -278,11 +318,17 @@ class Search:
             passage=passage.text[start:end],
             passage_span=shown.focus,
             more=int(self.more.get(passage.content_id, 1)) - 1,
-            weak=False,
+            weak=self._is_weak(found, i),
         )
 
-    def _matches(self, passage: Passage, marked: list[tuple[int, int]], exact: bool) -> list[tuple[float, int, int]]:
-        """What in the passage answers the query: tokens by meaning where they are known, else words.
+    def _is_weak(self, found: Candidates, i: int) -> bool:
+        """It holds few of the words, and is no nearer in meaning than what nonsense finds."""
+        if self.meaning is None or self.noise is None or found.exact[i] > 0 or found.held[i] >= TELLING_SHARE:
+            return False
+        return self.noise().drowns(float(found.cosines[i]), float(found.tokens[i]))
+
+    def _matches(self, passage: Passage, exact: bool) -> list[tuple[float, int, int]]:
+        """Which tokens of the passage answer the query, as (gain, start, end); none where they are not known.
 
         exact: ask the tokenizer where each token stands, which costs about half a millisecond.
         """
@@ -291,7 +337,7 @@ class Search:
             rows, gains = maxsim.where(self.meaning.tokens, self.token_weights, bits)
             encoder, text = self.encoder, passage.text
             return token_spans_hit(rows, gains, encoder.token_spans(text) if exact else even_spans(bits.shape[0], text))
-        return [(1.0, start, end) for start, end in marked]
+        return []
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -316,7 +362,8 @@ def join(a: Filters, b: Filters) -> Filters:
 
 def telling_stems(words: Words, statistics: Statistics) -> frozenset[str]:
     """The stems worth marking: those in less than a quarter of all chunks, or all where there is no other."""
-    rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if count * 4 < statistics.chunks]
+    common = max(statistics.chunks / 4, 3)
+    rare = [stem for stem, count in zip(words.stems, words.frequencies, strict=True) if 0 < count < common]
     return frozenset(rare or words.stems)
 
 

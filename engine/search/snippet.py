@@ -20,8 +20,6 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？；]+[」』�
 _FOLDED = re.compile(r"\s{2,}|[^\S ]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*[+#]*")
 
-Stems = Callable[[str], list[str]]
-
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
@@ -69,31 +67,42 @@ def best_sentence(text: str, spans: Sequence[tuple[float, int, int]]) -> tuple[i
     return begin, min(end, begin + PASSAGE_CHARS)
 
 
-def word_spans(
-    text: str, stems: Collection[str], terms: Sequence[Term], stem: Stems, known: dict[str, bool] | None = None
-) -> list[tuple[int, int]]:
-    """Where words of the query stand in a text, ascending (start, end): by stem, or as written in unspaced scripts.
+class WordMarker:
+    """Finds the words of a query in texts: by stem, by beginning, or as written in unspaced scripts."""
 
-    known: which words were found to be of the query, kept from text to text.
-    """
-    found: list[tuple[int, int]] = []
-    known = {} if known is None else known
-    for match in _WORD.finditer(text):
-        word = match[0]
-        if word not in known:
-            known[word] = not UNSPACED_RUN.search(word) and _is_asked(word, stems, terms, stem)
-        if known[word]:
-            found.append(match.span())
-    wanted = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
-    for piece in wanted:
-        found += [(match.start(), match.end()) for match in re.finditer(re.escape(piece), text)]
-    return _join(found)
+    def __init__(self, stems: Collection[str], terms: Sequence[Term], stem: Callable[[str], list[str]]) -> None:
+        self._stems = frozenset(stems)
+        self._stem = stem
+        self._beginnings = tuple(term.prepared for term in terms if term.prefix)
+        # What a word and its stem have in common at least: two letters, but y may have become i.
+        self._heads = frozenset(text[:2].replace("y", "i") for text in (*stems, *self._beginnings))
+        pieces = {piece for term in terms for piece in term.prepared.split() if UNSPACED_RUN.fullmatch(piece)}
+        self._unspaced = [re.compile(re.escape(piece)) for piece in sorted(pieces)]
+        self._known: dict[str, bool] = {}
 
+    def __call__(self, text: str) -> list[tuple[int, int]]:
+        """Where they stand, as ascending (start, end) that do not touch."""
+        known = self._known
+        found: list[tuple[int, int]] = []
+        for match in _WORD.finditer(text):
+            word = match[0]
+            asked = known.get(word)
+            if asked is None:
+                asked = known[word] = self._is_asked(word)
+            if asked:
+                found.append(match.span())
+        for pattern in self._unspaced:
+            found += [match.span() for match in pattern.finditer(text)]
+        return _join(found)
 
-def _is_asked(word: str, stems: Collection[str], terms: Sequence[Term], stem: Stems) -> bool:
-    prepared = prepare_text(word)
-    begins = any(term.prefix and prepared.startswith(term.prepared) for term in terms)
-    return begins or any(part in stems for part in stem(prepared))
+    def _is_asked(self, word: str) -> bool:
+        if word.isascii():
+            if word[:2].lower().replace("y", "i") not in self._heads:
+                return False
+        elif UNSPACED_RUN.search(word):
+            return False
+        prepared = prepare_text(word)
+        return prepared.startswith(self._beginnings) or not self._stems.isdisjoint(self._stem(prepared))
 
 
 def even_spans(tokens: int, text: str) -> I32:
@@ -111,8 +120,11 @@ def token_spans_hit(rows: I32, gains: F32, spans: I32) -> list[tuple[float, int,
     ]
 
 
-def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]) -> Snippet:
-    """A stretch of about SNIPPET_CHARS around `focus` (start, end), with `marked` words and the focus located in it."""
+def snippet(text: str, focus: tuple[int, int], mark: Callable[[str], list[tuple[int, int]]]) -> Snippet:
+    """A stretch of about SNIPPET_CHARS around `focus` (start, end), with the focus located in it.
+
+    mark: where the words to highlight stand in a piece of text.
+    """
     begin, end = _window(text, focus)
     lead = "…" if begin > 0 else ""
     if begin == 0 or text[begin - 1].isspace():
@@ -130,7 +142,7 @@ def snippet(text: str, focus: tuple[int, int], marked: Sequence[tuple[int, int]]
         first, last = (len(lead) + at - lost[bisect_right(gaps, at)] for at in places)
         return min(first, len(shown)), min(max(first, last), len(shown))
 
-    highlights = tuple(moved(start, stop) for start, stop in marked if start >= begin and stop <= end)
+    highlights = tuple(moved(begin + start, begin + stop) for start, stop in mark(window))
     return Snippet(shown + ("…" if end < len(text.rstrip()) else ""), highlights, moved(*focus))
 
 

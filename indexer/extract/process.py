@@ -13,12 +13,14 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from indexer.extract import Extractor
 from indexer.extract.document import Page, Piece, Text, Title, Warn
 from indexer.options import ExtractLimits
 
+FILES_A_PROCESS = 2_000  # then a fresh one: parsers leak
 HASH_BYTES_PER_S = 5_000_000  # slowest disk that we wait for while a file is hashed
 
 
@@ -70,6 +72,7 @@ class ExtractProcess:
         self._life_line: int | None = None
         self._interrupted = False
         self.starts = 0
+        self._files = 0
 
     @property
     def pid(self) -> int | None:
@@ -78,6 +81,9 @@ class ExtractProcess:
 
     def open(self, path: bytes, extractor: Extractor, size_bytes: int) -> Opened:
         """Open and hash a file; raises FileError, WorkerDied, Interrupted."""
+        self._files += 1
+        if self._files > FILES_A_PROCESS:
+            self.stop()
         request = {
             "op": "open",
             "path": base64.b64encode(path).decode("ascii"),
@@ -97,8 +103,8 @@ class ExtractProcess:
         if self._process is not None:
             try:
                 self._ask({"op": "close"}, self._limits.wall_s)
-            except WorkerDied:
-                return  # it is gone, and the file with it
+            except (WorkerDied, Interrupted):
+                return  # it is gone or about to go, and the file with it
 
     def interrupt(self) -> None:
         """Make a waiting `open` or `next` raise Interrupted; called from another thread."""
@@ -108,6 +114,7 @@ class ExtractProcess:
     def stop(self) -> None:
         """End the process; it is started again when needed."""
         process, self._process = self._process, None
+        self._files = 0
         if self._life_line is not None:
             os.close(self._life_line)
             self._life_line = None
@@ -166,6 +173,7 @@ class ExtractProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=inherited,
+            env=_environment(),
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         for descriptor in inherited:
@@ -190,6 +198,16 @@ def _read_answers(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[b
     except (OSError, ValueError):
         pass  # `stop` closed the pipe under us: the same as its end
     answers.put(None)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, and where this package lies, also when it was found by other means than PYTHONPATH."""
+    environment = dict(os.environ)
+    if not getattr(sys, "frozen", False):
+        source = str(Path(__file__).resolve().parent.parent.parent)
+        known = environment.get("PYTHONPATH", "").split(os.pathsep)
+        environment["PYTHONPATH"] = os.pathsep.join([source, *(path for path in known if path not in ("", source))])
+    return environment
 
 
 def _unpacked(fields: list[Any]) -> Piece:

@@ -33,8 +33,8 @@ from indexer.store.reader import Reader
 from indexer.store.records import path_key
 from indexer.store.terms import stemmer, term_key, unpack_counts
 
-SMALL_SCOPE_CHUNKS = 4_000  # up to so many, distances of record are measured in SQL instead of scanning the code
-OVERSAMPLE = 2  # candidates of the int8 scan for each one wanted, rescored from the record
+SMALL_SCOPE_CHUNKS = 3_000  # up to so many, all are scored: distances of record in SQL instead of scanning the code
+OVERSAMPLE = 1.25  # candidates of the int8 scan for each one wanted, rescored from the record
 EMPTY = np.empty(0, np.int64)
 
 
@@ -108,6 +108,32 @@ class StoreCandidates:
             )
         return Scope(filters, contents, chunks, unwanted)
 
+    def few_chunks(self, scope: Scope) -> I64 | None:
+        """All chunks that the scope allows, if they are few enough to be scored one by one; None otherwise."""
+        if scope.chunks is not None:
+            if scope.chunks.size > SMALL_SCOPE_CHUNKS:
+                return None
+            return scope.chunks[scope.allows(scope.chunks, self.contents_of(scope.chunks))]
+        if scope.contents is None:
+            return None
+        chunks = self._ids_of(
+            "SELECT chunk_id FROM carray(?) a CROSS JOIN chunks k ON k.content_id = a.value LIMIT ?",
+            _array(np.setdiff1d(scope.contents, scope.excluded)),
+            SMALL_SCOPE_CHUNKS + 1,
+        )
+        return chunks if chunks.size <= SMALL_SCOPE_CHUNKS else None
+
+    def contents_of(self, chunk_ids: I64) -> I64:
+        """The content of each chunk, -1 for one that is gone or whose content no document uses."""
+        found = dict(
+            self._reader.rows(
+                "SELECT t.chunk_id, t.content_id FROM carray(?) a CROSS JOIN term_counts t ON t.chunk_id = a.value "
+                "CROSS JOIN contents c ON c.content_id = t.content_id WHERE c.uses > 0",
+                _array(chunk_ids),
+            )
+        )
+        return np.array([found.get(chunk_id, -1) for chunk_id in chunk_ids.tolist()], np.int64)
+
     def match(self, expression: str, limit: int, *, stemmed: bool) -> I64:
         """Chunk ids, newest first, that match an expression of the word index (stemmed: single words only)."""
         table = "stems" if stemmed else "words"
@@ -138,14 +164,14 @@ class StoreCandidates:
         generation = self._reader.active_generation()
         if generation is None or limit < 1:
             return EMPTY, np.empty(0, np.float32)
-        small = self._small_scope(scope)
+        small = self.few_chunks(scope)
         if small is not None:
             cosines = self.similarities(small, query)
             known = ~np.isnan(cosines)
             return _best(small[known], cosines[known], limit)
         self._refresh(generation.generation, generation.stamp.dim)
         scores = self._scan(query)
-        wanted = limit * OVERSAMPLE
+        wanted = int(limit * OVERSAMPLE)
         while True:  # a filter that leaves little of the best takes more of them, up to all: it acts before the limit
             vector_ids = self._top(scores, wanted)
             chunk_ids, content_ids, cosines = self._chunks_of(vector_ids, query)
@@ -191,10 +217,8 @@ class StoreCandidates:
         order = np.array([at[row[0]] for row in rows], np.int64)
         content_ids[order] = [row[1] for row in rows]
         lengths[order] = [row[2] for row in rows]
-        unpacked = [unpack_counts(row[3]) for row in rows]
-        owners = np.repeat(order, [keys.size for keys, _ in unpacked])
-        all_keys = np.concatenate([keys for keys, _ in unpacked])
-        all_counts = np.concatenate([values for _, values in unpacked])
+        sizes, all_keys, all_counts = unpack_counts([row[3] for row in rows])
+        owners = np.repeat(order, sizes)
         for column, stem in enumerate(stems):
             hits = all_keys == term_key(stem)
             counts[owners[hits], column] = all_counts[hits]
@@ -242,22 +266,6 @@ class StoreCandidates:
             FoundDocument(document_id, content_id, root, path, title, mtime_ns, status == "online", bool(complete))
             for document_id, content_id, root, path, title, mtime_ns, status, complete in rows
         ]
-
-    def _small_scope(self, scope: Scope) -> I64 | None:
-        """The allowed chunks, if there are few of them."""
-        if scope.chunks is not None:
-            if scope.chunks.size > SMALL_SCOPE_CHUNKS:
-                return None
-            contents = self.term_counts(scope.chunks, ()).content_ids
-            return scope.chunks[(contents >= 0) & scope.allows(scope.chunks, contents)]
-        if scope.contents is None:
-            return None
-        chunks = self._ids_of(
-            "SELECT chunk_id FROM carray(?) a CROSS JOIN chunks k ON k.content_id = a.value LIMIT ?",
-            _array(np.setdiff1d(scope.contents, scope.excluded)),
-            SMALL_SCOPE_CHUNKS + 1,
-        )
-        return chunks if chunks.size <= SMALL_SCOPE_CHUNKS else None
 
     def _refresh(self, generation: int, dim: int) -> None:
         """Bring the cached segments to the state of this snapshot; cheap when nothing was committed since."""
@@ -365,13 +373,17 @@ def _document_filter(filters: Filters) -> tuple[str, list[Any]]:
 def _folder_filter(folder: str) -> tuple[str, list[Any]]:
     """An absolute path means that folder with all below; anything else the name of a folder, in any case."""
     if os.path.isabs(folder):
-        wanted = os.fsencode(os.path.abspath(folder)).replace(os.sep.encode(), b"/")
+        path = os.path.abspath(folder)
+        # Keyboards and shells compose letters, some disks take them apart: the path is meant as the disk has it.
+        spellings = {path, unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path)}
+        wanted = [os.fsencode(name).replace(os.sep.encode(), b"/").rstrip(b"/") for name in sorted(spellings)]
         whole = (
             "CAST(replace(CAST(r.path AS TEXT), '\\', '/') || '/' || d.path AS BLOB)"
             if os.sep == "\\"
             else ("CAST(rtrim(r.path, '/') || '/' || d.path AS BLOB)")
         )
-        return f"({whole} >= ? AND {whole} < ?)", [wanted.rstrip(b"/") + b"/", wanted.rstrip(b"/") + b"0"]
+        below = " OR ".join([f"({whole} >= ? AND {whole} < ?)"] * len(wanted))
+        return f"({below})", [name + end for name in wanted for end in (b"/", b"0")]
     name = path_key(folder.strip("/\\").encode("utf-8", "surrogateescape")).replace("\\", "/")
     escaped = unicodedata.normalize("NFC", name).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "('/' || d.path_key LIKE ? ESCAPE '\\' OR r.path LIKE ? ESCAPE '\\')", [f"%/{escaped}/%", f"%/{escaped}"]

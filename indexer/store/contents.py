@@ -20,6 +20,8 @@ from indexer.store.transaction import Transactions
 
 CONTENT_COLUMNS = "content_id, extractor, title, note, chunk_count, complete"
 CHUNKS_A_TURN = 64
+STRAY_VECTORS_STAMP = "stray_vectors"  # there may be vectors of texts that no chunk has
+WORD_TABLES = ("words", "stems")
 
 
 class ContentTables(Transactions):
@@ -92,10 +94,7 @@ class ContentTables(Transactions):
             int(chunk.embed),
         )
         chunk_id = self.db.last_insert_rowid()
-        prepared = prepare_text(text)
-        stems = self._stems(prepared)
-        self._run("INSERT INTO words (rowid, text) VALUES (?, ?)", chunk_id, prepared)
-        self._run("INSERT INTO stems (rowid, text) VALUES (?, ?)", chunk_id, prepared)
+        stems = self._add_words(chunk_id, text)
         self._run("INSERT INTO term_counts VALUES (?, ?, ?, ?)", chunk_id, content_id, len(stems), pack_counts(stems))
         if chunk.embed:
             self._run(
@@ -109,29 +108,77 @@ class ContentTables(Transactions):
             )
         return len(stems)
 
-    def drop_content(self, content_id: int) -> int:
-        """Remove a content, its chunks and all that was derived from them but vectors; returns how many chunks it had.
+    def drop_chunks(self, content_id: int, limit: int) -> list[bytes]:
+        """Remove the last `limit` chunks of a content and all that was derived from them but vectors; when none is
+        left, the content too. Returns the removed chunks' text hashes.
 
-        The word indexes are given the exact text that they were given before: only so do they forget it.
+        The word indexes are given the exact text that they were given before: only so do they forget it. What remains
+        is an incomplete content: should its file come back meanwhile, `begin_content` goes on from there.
         """
         with self.transaction():
             chunks = self._all(
-                "SELECT chunk_id, text, length FROM chunks JOIN term_counts USING (chunk_id) WHERE chunks.content_id "
-                "= ?",
+                "SELECT chunk_id, text, text_hash, length FROM chunks JOIN term_counts USING (chunk_id) "
+                "WHERE chunks.content_id = ? ORDER BY ordinal DESC LIMIT ?",
                 content_id,
+                limit,
             )
-            for chunk_id, text, _ in chunks:
+            for chunk_id, text, _, _ in chunks:
                 assert isinstance(text, str)
                 prepared = prepare_text(text)
-                self._run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", chunk_id, prepared)
-                self._run("INSERT INTO stems (stems, rowid, text) VALUES ('delete', ?, ?)", chunk_id, prepared)
-            self._many("DELETE FROM pending WHERE chunk_id = ?", [(row[0],) for row in chunks])
-            self._many("DELETE FROM term_counts WHERE chunk_id = ?", [(row[0],) for row in chunks])
-            self._run("DELETE FROM chunks WHERE content_id = ?", content_id)
-            self._run("UPDATE documents SET content_id = NULL WHERE content_id = ?", content_id)
-            self._run("DELETE FROM contents WHERE content_id = ?", content_id)
-            self._count(-len(chunks), -sum(length for _, _, length in chunks if isinstance(length, int)))
-        return len(chunks)
+                for table in WORD_TABLES:
+                    self._run(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", chunk_id, prepared)
+            for table in ("pending", "term_counts", "chunks"):
+                self._many(f"DELETE FROM {table} WHERE chunk_id = ?", [(row[0],) for row in chunks])
+            self._run(
+                "UPDATE contents SET chunk_count = chunk_count - ?, complete = 0 WHERE content_id = ?",
+                len(chunks),
+                content_id,
+            )
+            if len(chunks) < limit:
+                self._run("UPDATE documents SET content_id = NULL WHERE content_id = ?", content_id)
+                self._run("DELETE FROM contents WHERE content_id = ?", content_id)
+            self._count(-len(chunks), -sum(length for *_, length in chunks if isinstance(length, int)))
+        return [key for _, _, key, _ in chunks if isinstance(key, bytes)]
+
+    def drop_content(self, content_id: int) -> int:
+        """Remove a content with all its chunks; returns how many it had. Vectors stay for when its file is read again;
+        those that turn out to be of no use go with the next purge.
+        """
+        with self.transaction():
+            self._run("INSERT OR IGNORE INTO stamps VALUES (?, '')", STRAY_VECTORS_STAMP)
+            dropped = 0
+            while gone := self.drop_chunks(content_id, 1000):
+                dropped += len(gone)
+        return dropped
+
+    def rebuild_words(self) -> None:
+        """Fill the word indexes anew from the stored text, after a change of how text is prepared."""
+        with self.transaction():
+            for table in WORD_TABLES:
+                self._run(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+            terms, after = 0, 0
+            while rows := self._all(
+                "SELECT chunk_id, text FROM chunks WHERE chunk_id > ? ORDER BY chunk_id LIMIT 1000", after
+            ):
+                for chunk_id, text in rows:
+                    assert isinstance(chunk_id, int) and isinstance(text, str)
+                    stems = self._add_words(chunk_id, text)
+                    self._run(
+                        "UPDATE term_counts SET length = ?, counts = ? WHERE chunk_id = ?",
+                        len(stems),
+                        pack_counts(stems),
+                        chunk_id,
+                    )
+                    terms += len(stems)
+                    after = chunk_id
+            self._run("UPDATE totals SET value = ? WHERE name = 'terms'", terms)
+
+    def _add_words(self, chunk_id: int, text: str) -> list[str]:
+        """Give a chunk's text to the word indexes; returns its stems."""
+        prepared = prepare_text(text)
+        for table in WORD_TABLES:
+            self._run(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", chunk_id, prepared)
+        return self._stems(prepared)
 
     def _count(self, chunks: int, terms: int) -> None:
         self._run(

@@ -94,6 +94,13 @@ class DocumentTables(Transactions):
         rows = self._all(f"{DOCUMENTS} WHERE root_id = ? AND path = ?", root_id, path)
         return document_of(rows[0]) if rows else None
 
+    def document_of_chunk(self, chunk_id: int) -> tuple[int, bytes] | None:
+        """root_id and path of a document that holds a chunk; None where no document does any more."""
+        row = self._row(
+            "SELECT root_id, path FROM chunks JOIN documents USING (content_id) WHERE chunk_id = ? LIMIT 1", chunk_id
+        )
+        return (row[0], row[1]) if row and isinstance(row[0], int) and isinstance(row[1], bytes) else None
+
     def documents_like(self, root_id: int, path: bytes) -> list[Document]:
         """Documents whose path equals `path` but for case and Unicode normalisation."""
         rows = self._all(f"{DOCUMENTS} WHERE root_id = ? AND path_key = ? ORDER BY path", root_id, path_key(path))

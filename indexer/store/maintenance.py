@@ -2,38 +2,69 @@
 
 from __future__ import annotations
 
-from indexer.store.contents import ContentTables
+from indexer.store.contents import STRAY_VECTORS_STAMP, ContentTables
+from indexer.store.open import BUSY_TIMEOUT_MS
 from indexer.store.records import Counts
-from indexer.store.vectors import VectorTables
+from indexer.store.vectors import PENDING_COUNT, VectorTables
+
+VACUUM_PAGES = 8192
 
 
 class MaintenanceTables(ContentTables, VectorTables):
     """Part of the writer: orphans, checks, counts, stamps."""
 
-    def purge_orphans(self, limit: int = 64) -> int:
-        """Remove up to `limit` contents that no document uses, with the vectors only they used, and vectors of retired
-        generations. Returns how much went; 0 means that nothing is left to purge.
+    def purge_orphans(self, limit: int = 1024) -> int:
+        """Remove up to about `limit` chunks of contents that no document uses, with the vectors only they used, and as
+        many vectors of retired generations. Returns how much went; 0 means that nothing is left to purge.
 
         Call it when the queue has drained and no content is being written: a move may show as a deletion first and a
         creation later, and then everything is still there.
         """
         with self.transaction():
-            found = self._all("SELECT content_id FROM contents WHERE uses = 0 LIMIT ?", limit)
-            for (content_id,) in found:
+            left = limit
+            keys: set[bytes] = set()
+            purged = 0
+            for (content_id,) in self._all("SELECT content_id FROM contents WHERE uses = 0 LIMIT ?", limit):
                 assert isinstance(content_id, int)
-                keys = self._all("SELECT DISTINCT text_hash FROM chunks WHERE content_id = ?", content_id)
-                self.drop_content(content_id)
-                self.drop_unused_vectors([key for (key,) in keys if isinstance(key, bytes)])
-            if found:
+                gone = self.drop_chunks(content_id, left)
+                keys.update(gone)
+                purged += 1
+                left -= len(gone)
+                if left <= 0:
+                    break
+            keys.update(self._stray_keys())
+            self.drop_unused_vectors(sorted(keys))  # all at once: each segment's ids are rewritten once
+            if purged:
                 self._finish_generation()
-            return len(found) + self.drop_retired(limit * 16)
+            return purged + self.drop_retired(limit)
+
+    def _stray_keys(self) -> list[bytes]:
+        """Text hashes of vectors whose chunks are gone; looks only after `drop_content` left some."""
+        if self.stamp(STRAY_VECTORS_STAMP) is None:
+            return []
+        self._run("DELETE FROM stamps WHERE name = ?", STRAY_VECTORS_STAMP)
+        rows = self._all(
+            "SELECT text_hash FROM vectors v WHERE NOT EXISTS "
+            "(SELECT 1 FROM chunks k WHERE k.text_hash = v.text_hash AND embed = 1)"
+        )
+        return [key for (key,) in rows if isinstance(key, bytes)]
 
     def tidy(self) -> None:
-        """Give freed pages back to the disk and move the WAL into the file; for moments when nothing else is to do."""
+        """Give freed pages back to the disk, 64 MiB at most, and move the WAL into the file; for idle moments."""
         with self._lock:
-            self.db.execute("PRAGMA incremental_vacuum").fetchall()
+            self.db.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
             self.db.execute("PRAGMA optimize").fetchall()
-            self.checkpoint()
+            self.empty_wal()
+
+    def empty_wal(self) -> None:
+        """A checkpoint that also cuts the WAL to nothing, for it may hold text that was deleted since. Where a reader
+        still needs it, it stays until the next time."""
+        with self._lock:
+            self.db.set_busy_timeout(0)
+            try:
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                self.db.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def checkpoint(self) -> None:
         """Move what the WAL holds into the file, as far as readers allow; never makes a reader wait."""
@@ -72,7 +103,7 @@ COUNTS = {
     "chunks": "SELECT value FROM totals WHERE name = 'chunks'",
     "vectors": "SELECT count(*) FROM vectors WHERE generation = (SELECT generation FROM generations WHERE state = "
     "'active')",
-    "pending_chunks": "SELECT count(*) FROM pending",
+    "pending_chunks": PENDING_COUNT,
     "pending_files": "SELECT count(*) FROM queue",
     "failed": "SELECT count(*) FROM failures",
     "partial": "SELECT count(*) FROM documents JOIN contents USING (content_id) WHERE complete = 0",

@@ -21,6 +21,7 @@ SCHEMA_VERSION = 1
 PAGE_SIZE_BYTES = 8192
 BUSY_TIMEOUT_MS = 10_000
 CACHE_KIB = 64 * 1024
+READER_MAP_BYTES = 8 << 30
 NETWORK_FILESYSTEMS = frozenset(
     {
         "nfs",
@@ -53,7 +54,7 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
 
     Raises StoreVersionError, StoreBusyError, StoreDamagedError or StoreError, each with a sentence.
     """
-    path = index_path(data_dir)
+    path = _encodable(index_path(data_dir))
     filesystem = network_filesystem(data_dir, mounts)
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,17 +89,19 @@ def open_writer(data_dir: Path, *, mounts: Path = Path("/proc/mounts")) -> apsw.
 
 
 def open_reader(data_dir: Path) -> apsw.Connection:
-    """A connection that cannot write. It is opened read-write below, because a WAL left by a killed writer needs that.
+    """A connection that cannot write, also where the folder is read-only.
 
     Raises StoreError where there is no index yet, and the errors of `open_writer`.
     """
-    path = index_path(data_dir)
+    path = _encodable(index_path(data_dir))
     if not path.exists():
         raise StoreError(
             f"There is no index in {data_dir} yet: add a folder first, for example with 'inkling index FOLDER'."
         )
     try:
-        connection = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = _connect_reader(path)
+    except OSError as error:
+        raise StoreError(f"The index {path} cannot be opened: {error.strerror}.") from error
     except apsw.Error as error:
         raise explain(error, path) from error
     try:
@@ -106,6 +109,8 @@ def open_reader(data_dir: Path) -> apsw.Connection:
         if _is_empty(connection):
             raise StoreError(f"The index {path} is empty: the indexer has not created it yet.")
         _check_version(connection, path)
+        # A search touches a thousand scattered pages: mapped, they are not copied one by one.
+        connection.execute(f"PRAGMA mmap_size = {READER_MAP_BYTES}").fetchall()
         connection.execute("PRAGMA query_only = ON")
     except apsw.Error as error:
         connection.close()
@@ -116,6 +121,28 @@ def open_reader(data_dir: Path) -> apsw.Connection:
     return connection
 
 
+def _connect_reader(path: Path) -> apsw.Connection:
+    """Opened read-write below where that is possible, because a WAL left by a killed writer needs it. In a folder that
+    takes no files, an index without a WAL can only be read as one that nobody writes."""
+    wal = path.with_name(path.name + "-wal")
+    if os.access(path.parent, os.W_OK) or (wal.exists() and wal.stat().st_size):
+        return apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    address = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
+def _encodable(path: Path) -> Path:
+    """Raises StoreError for a name that SQLite cannot take: its file names are UTF-8."""
+    try:
+        os.fspath(path).encode("utf-8")
+    except UnicodeEncodeError:
+        name = os.fspath(path.parent).encode("utf-8", "backslashreplace").decode("utf-8")
+        raise StoreError(
+            f"The name of the data folder {name} is not valid UTF-8, so no index can lie in it; choose another one."
+        ) from None
+    return path
+
+
 def explain(error: apsw.Error, path: Path) -> StoreError:
     """The sentence for an error that SQLite reports about the file itself."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -124,9 +151,26 @@ def explain(error: apsw.Error, path: Path) -> StoreError:
         return StoreDamagedError(
             f"The index {path} is damaged. Delete it and index again: that costs time, but loses none of your files."
         )
+    if _lacks_table(error):
+        return StoreDamagedError(
+            f"The index {path} lacks a part ({error}). Delete it and index again: that costs time, but loses none of "
+            "your files."
+        )
+    if isinstance(error, apsw.ReadOnlyError):
+        return StoreError(f"The index {path} cannot be written: it, its folder or its disk is read-only.")
     if isinstance(error, apsw.FullError):
         return StoreError(f"The disk with the index {path} is full; free some space and try again.")
     return StoreError(f"The index {path} cannot be used: {error}.")
+
+
+def is_bug(error: apsw.Error) -> bool:
+    """Whether the fault is in our own SQL, and not in the file: such an error stays what it is."""
+    bugs = (apsw.SQLError, apsw.ConstraintError, apsw.MisuseError, apsw.MismatchError, apsw.RangeError)
+    return isinstance(error, bugs) and not _lacks_table(error)
+
+
+def _lacks_table(error: apsw.Error) -> bool:
+    return isinstance(error, apsw.SQLError) and "no such table" in str(error)
 
 
 def network_filesystem(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:

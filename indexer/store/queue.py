@@ -130,6 +130,10 @@ class QueueTables(Transactions):
         )
         return [failure_of(row) for row in rows]
 
+    def failure_count(self) -> int:
+        """How many files could not be read."""
+        return self._int("SELECT count(*) FROM failures")
+
     def failures_due(self, limit: int, *, now_s: float | None = None) -> list[Failure]:
         """Failures whose retry time has come, quarantined ones left out."""
         rows = self._all(

@@ -17,7 +17,7 @@ import apsw
 
 from indexer.store.documents import ROOT_COLUMNS, root_of
 from indexer.store.maintenance import COUNTS
-from indexer.store.open import explain, index_path, open_reader
+from indexer.store.open import explain, index_path, is_bug, open_reader
 from indexer.store.queue import FAILURE_COLUMNS, failure_of
 from indexer.store.records import Counts, Failure, Generation, Root
 from indexer.store.vectors import GENERATION_COLUMNS, generation_of
@@ -77,9 +77,9 @@ class Reader:
                     self._depth -= 1
                     if self._depth == 0 and not self.db.get_autocommit():
                         self.db.execute("ROLLBACK")
-            except (apsw.SQLError, apsw.MisuseError, apsw.MismatchError, apsw.RangeError):
-                raise  # a bug of ours
             except apsw.Error as error:
+                if is_bug(error):
+                    raise
                 raise explain(error, self.path) from error
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -1,6 +1,6 @@
 """How often each stem occurs in a chunk, as a small blob beside it.
 
-Layout: n uint32 term keys in ascending order, then n uint8 counts (255 means 255 or more); little-endian.
+Layout: for each stem a little-endian uint32 key and a uint8 count (255 means 255 or more), by ascending key.
 A key is the CRC-32 of the stem's UTF-8: a collision within one chunk's hundred stems is about one in ten million.
 """
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Stemmer: TypeAlias = Callable[[str], list[str]]
 DOCUMENT = apsw.FTS5_TOKENIZE_DOCUMENT
+RECORD = np.dtype([("key", "<u4"), ("count", "u1")])
 TOKENIZER_ARGUMENTS = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M*"]
 
 
@@ -39,11 +40,15 @@ def term_key(stem: str) -> int:
 def pack_counts(stems: Sequence[str]) -> bytes:
     """The blob for a chunk with these stems."""
     counts = Counter(map(term_key, stems))
-    keys = sorted(counts)
-    return np.array(keys, "<u4").tobytes() + bytes(min(counts[key], 255) for key in keys)
+    packed = np.empty(len(counts), RECORD)
+    packed["key"] = list(counts)
+    packed["count"] = [min(count, 255) for count in counts.values()]
+    packed.sort(order="key")
+    return packed.tobytes()
 
 
-def unpack_counts(blob: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """Keys (n,) uint32 ascending and counts (n,) uint8."""
-    n = len(blob) // 5
-    return np.frombuffer(blob, "<u4", n), np.frombuffer(blob, np.uint8, n, 4 * n)
+def unpack_counts(blobs: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]:
+    """Of many blobs back to back: how many entries each has, all keys, all counts."""
+    packed = np.frombuffer(b"".join(blobs), RECORD)
+    sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
+    return sizes, np.ascontiguousarray(packed["key"]), np.ascontiguousarray(packed["count"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import apsw
 
 from indexer.errors import StoreError
-from indexer.store.open import explain, index_path
+from indexer.store.open import explain, index_path, is_bug
 
 Value: TypeAlias = int | float | str | bytes | None
 
@@ -22,8 +23,13 @@ class Transactions:
     def __init__(self, connection: apsw.Connection, data_dir: Path) -> None:
         self.db = connection
         self.path = index_path(data_dir)
+        self._file = _file_key(self.path)
         self._lock = threading.RLock()
         self._depth = 0
+
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened still stands under its name."""
+        return _file_key(self.path) == self._file
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -55,12 +61,16 @@ class Transactions:
 
     def _translate(self, error: apsw.Error) -> Exception:
         """Trouble with the file gets a sentence; an error in our own SQL stays what it is, a bug."""
-        bugs = (apsw.SQLError, apsw.ConstraintError, apsw.MisuseError, apsw.MismatchError, apsw.RangeError)
-        return error if isinstance(error, bugs) else explain(error, self.path)
+        return error if is_bug(error) else explain(error, self.path)
 
     def _all(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         with self._lock:
-            return self.db.execute(sql, values).fetchall()
+            try:
+                return self.db.execute(sql, values).fetchall()
+            except apsw.Error as error:
+                if self._depth:
+                    raise  # to the transaction, which rolls back
+                raise self._translate(error) from error
 
     def _row(self, sql: str, *values: Value) -> tuple[Value, ...] | None:
         rows = self._all(sql, *values)
@@ -83,3 +93,11 @@ class Transactions:
     def _many(self, sql: str, rows: Sequence[tuple[Value, ...]]) -> None:
         with self._lock:
             self.db.executemany(sql, rows)
+
+
+def _file_key(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -12,6 +12,12 @@ from indexer.store.records import Generation, ModelStamp, NewVector, PendingChun
 from indexer.store.segments import SegmentTables
 
 GENERATION_COLUMNS = "generation, fingerprint, model, precision, dim, token_dim, state"
+# What no document uses waits only to be purged. Those chunks are few, and counted by their own index: joining all that
+# wait would take a second where there are a million.
+PENDING_COUNT = (
+    "SELECT (SELECT count(*) FROM pending) - (SELECT count(*) FROM contents CROSS JOIN chunks USING (content_id) "
+    "CROSS JOIN pending USING (chunk_id) WHERE uses = 0)"
+)
 
 
 class VectorTables(SegmentTables):
@@ -63,10 +69,12 @@ class VectorTables(SegmentTables):
     def pending_chunks(self, limit: int) -> list[PendingChunk]:
         """Up to `limit` texts that wait for a vector in the target generation, each text once.
 
-        Files take turns of 64 chunks, so that a small file does not wait for a huge one.
+        Files take turns of 64 chunks, so that a small file does not wait for a huge one. What no document uses is left
+        out: it would be embedded only to be purged.
         """
         rows = self._all(
-            "SELECT chunk_id, text_hash, text FROM (SELECT chunk_id FROM pending ORDER BY turn, chunk_id LIMIT ?) "
+            "SELECT chunk_id, text_hash, text FROM (SELECT pending.chunk_id FROM pending CROSS JOIN chunks "
+            "USING (chunk_id) CROSS JOIN contents USING (content_id) WHERE uses > 0 ORDER BY turn, chunk_id LIMIT ?) "
             "JOIN chunks USING (chunk_id) ORDER BY chunk_id",
             limit,
         )
@@ -77,8 +85,8 @@ class VectorTables(SegmentTables):
         return list(unique.values())
 
     def pending_count(self) -> int:
-        """How many chunks wait for a vector."""
-        return self._int("SELECT count(*) FROM pending")
+        """How many chunks of documents wait for a vector."""
+        return self._int(PENDING_COUNT)
 
     def add_vectors(self, generation: int, vectors: Sequence[NewVector]) -> None:
         """Store vectors, token bits and compact codes in one transaction, and take their chunks out of the wait.

@@ -26,14 +26,20 @@ A big file has the same calls without the outer transaction, add_chunks in parts
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from engine.search.lexical import PREPARE_VERSION
 from indexer.store.documents import DocumentTables
 from indexer.store.maintenance import MaintenanceTables
 from indexer.store.open import open_writer
 from indexer.store.queue import QueueTables
+
+PREPARED_STAMP = "prepared_by"
+# Normalisation follows the Unicode tables of the Python at hand.
+PREPARED_BY = f"{PREPARE_VERSION} unicode {unicodedata.unidata_version}"
 
 
 class Writer(QueueTables, DocumentTables, MaintenanceTables):
@@ -41,8 +47,18 @@ class Writer(QueueTables, DocumentTables, MaintenanceTables):
 
     @classmethod
     def open(cls, data_dir: Path) -> Self:
-        """Open or create the index of a data folder. Raises StoreError and its kin with a sentence."""
-        return cls(open_writer(data_dir), data_dir)
+        """Open or create the index of a data folder. Raises StoreError and its kin with a sentence.
+
+        Where text is prepared otherwise than when the index was written, the word indexes are filled anew first.
+        """
+        writer = cls(open_writer(data_dir), data_dir)
+        with writer.transaction():
+            prepared = writer.stamp(PREPARED_STAMP)
+            if prepared not in (None, PREPARED_BY):
+                writer.rebuild_words()
+            if prepared != PREPARED_BY:
+                writer.set_stamp(PREPARED_STAMP, PREPARED_BY)
+        return writer
 
     def close(self) -> None:
         """Close the connection; what was not committed is rolled back."""

@@ -63,7 +63,7 @@ class Aggregator:
                 if due_at[path] > until:
                     continue
                 del self._places[path]
-                if now - place.last_s < self._quiet_s:
+                if now >= place.first_s + self._longest_s and now - place.last_s < self._quiet_s:
                     self._restless[path] = now + self._pause_s
                 ready.append(Hint("tree" if place.tree else "path", path))
             self._restless = {path: until for path, until in self._restless.items() if until > now}

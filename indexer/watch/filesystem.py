@@ -13,6 +13,8 @@ _NETWORK = frozenset(
     "nfs nfs4 cifs smb3 smbfs afs ceph 9p ncpfs afpfs webdav davfs glusterfs virtiofs lustre fuse.sshfs fuse.rclone "
     "fuse.gvfsd-fuse fuse.davfs2 fuse.s3fs fuse.glusterfs".split()
 )
+# Their directories keep their inode for as long as they exist; FAT and many of FUSE number anew at each mount.
+_LASTING_INODES = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs jfs apfs hfs ntfs tmpfs ramfs overlay bcachefs".split())
 _PSEUDO = frozenset(["proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "debugfs", "tracefs", "securityfs"])
 
 _SF_DATALESS = 0x40000000  # macOS: the content is in the cloud
@@ -62,6 +64,17 @@ def is_pseudo(kind: str) -> bool:
     return kind in _PSEUDO
 
 
+def mount_points(under: bytes) -> set[bytes]:
+    """The directories below a folder on which something is mounted, relative to it, '/' between parts.
+
+    Folders of the same volume that are bound to another place are among them, though no device number betrays them.
+    """
+    top = os.fsencode(os.path.join(os.path.realpath(os.fsdecode(under)), ""))
+    points = (os.fsencode(partition.mountpoint) for partition in psutil.disk_partitions(all=True))
+    below = (point[len(top) :] for point in points if point.startswith(top))
+    return {point.replace(os.fsencode(os.sep), b"/") for point in below if point}
+
+
 def volume_identity(path: bytes) -> str:
     """Names the volume that a folder lies on, across restarts where the system can tell; "" where it cannot.
 
@@ -74,4 +87,27 @@ def volume_identity(path: bytes) -> str:
         filesystem = os.statvfs(path)
     except OSError:
         return ""
-    return f"fsid:{filesystem.f_fsid:x}" if filesystem.f_fsid else ""
+    if filesystem.f_fsid:
+        return f"fsid:{filesystem.f_fsid:x}"
+    kind = filesystem_type(path)  # many of FUSE have no number
+    return f"type:{kind}" if kind else ""
+
+
+def folder_identity(path: bytes) -> str:
+    """Names a folder: its volume and, where that lasts, its inode, for a folder bound to another place of the same
+    volume leaves the same volume behind when it goes. "" where nothing can be told."""
+    try:
+        volume, inode = volume_identity(path), os.stat(path).st_ino
+    except OSError:
+        return ""
+    return f"{volume} inode:{inode:x}" if volume and filesystem_type(path) in _LASTING_INODES else volume
+
+
+def same_folder(before: str, now: str) -> bool:
+    """Whether two names of `folder_identity` may be of one folder; a part that either lacks says nothing."""
+    return before != "" and all(was == is_now for was, is_now in zip(before.split(), now.split(), strict=False))
+
+
+def proves_sameness(before: str, now: str) -> bool:
+    """Whether it is certainly the same folder: a connection that dropped out may leave the volume's name alone."""
+    return before == now and " inode:" in now

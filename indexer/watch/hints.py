@@ -16,3 +16,4 @@ class Hint:
 
 
 HintSink = Callable[[Hint], None]
+Interesting = Callable[[bytes, bool], bool]  # (absolute path, is a directory) -> worth a hint; from any thread

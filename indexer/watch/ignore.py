@@ -1,4 +1,7 @@
-"""What is not looked at: what nobody searches for, what .gitignore and .inklingignore name, and our own folders."""
+"""What is not looked at: hidden folders, what nobody searches for, what .gitignore and .inklingignore name, our own.
+
+A line like `!.config/` in an .inklingignore brings a folder back that is left out by default.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,8 @@ from collections.abc import Iterable
 import pathspec
 
 IGNORED_DIRECTORIES = frozenset(
-    b".git .hg .svn .bzr CVS node_modules bower_components __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache "
-    b".pytest_cache .hypothesis .gradle .idea .cache .thumbnails .Trash .Trashes $RECYCLE.BIN lost+found "
-    b".Spotlight-V100 .fseventsd .DocumentRevisions-V100 .TemporaryItems .npm .cargo .rustup .m2 .nuget site-packages "
-    b"DerivedData .terraform".split()
-) | {b"System Volume Information"}
-_IGNORED_TAILS = (b"/.local/share/Trash",)
+    b"CVS node_modules bower_components __pycache__ venv site-packages $RECYCLE.BIN lost+found DerivedData".split()
+) | {b"System Volume Information"}  # besides hidden ones, those whose name begins with a dot
 _IGNORED_PREFIXES = (b"~$", b".~lock.", b"._", b".#")
 _IGNORED_SUFFIXES = (b"~", b".swp", b".swo", b".tmp", b".temp", b".part", b".crdownload", b".partial")
 IGNORE_FILES = (b".gitignore", b".inklingignore")
@@ -31,13 +30,15 @@ class IgnoreRules:
 
     def ignores(self, path: bytes, *, is_directory: bool) -> bool:
         """Whether this entry is left out, its parents being known to be in."""
+        if is_directory and path in self._own:
+            return True
+        verdict = self._verdict(path, is_directory)
+        if verdict is not None:
+            return verdict
         name = os.path.basename(path)
         if is_directory:
-            if name in IGNORED_DIRECTORIES or path in self._own or path.endswith(_IGNORED_TAILS):
-                return True
-        elif name.startswith(_IGNORED_PREFIXES) or name.endswith(_IGNORED_SUFFIXES):
-            return True
-        return self._named(path, is_directory)
+            return name.startswith(b".") or name in IGNORED_DIRECTORIES
+        return name.startswith(_IGNORED_PREFIXES) or name.endswith(_IGNORED_SUFFIXES)
 
     def ignores_deep(self, path: bytes, *, is_directory: bool) -> bool:
         """Whether this entry or a folder above it is left out."""
@@ -62,8 +63,9 @@ class IgnoreRules:
             self._repositories[directory] = known
         return known
 
-    def _named(self, path: bytes, is_directory: bool) -> bool:
-        """Git's rule: the deepest ignore file that says anything decides, its last matching line first."""
+    def _verdict(self, path: bytes, is_directory: bool) -> bool | None:
+        """What the ignore files say, None where they say nothing. Git's rule: the deepest file decides, and in it the
+        last matching line."""
         directory = os.path.dirname(path)
         while directory == self._root or directory.startswith(self._root + b"/"):
             spec = self._spec(directory)
@@ -75,7 +77,7 @@ class IgnoreRules:
             if directory == self._root:
                 break
             directory = os.path.dirname(directory)
-        return False
+        return None
 
     def _spec(self, directory: bytes) -> pathspec.GitIgnoreSpec | None:
         if directory not in self._specs:

@@ -15,10 +15,10 @@ from typing import TypeVar
 from indexer.extract import extractor_for
 from indexer.store.records import Document, Failure
 from indexer.store.writer import Writer
-from indexer.watch.filesystem import entry_kind
+from indexer.watch.filesystem import entry_kind, mount_points
 from indexer.watch.ignore import IgnoreRules
 from indexer.watch.walk import Entry, Seen, absolute, walk
-from indexer.words import Derivation, is_current
+from indexer.words import Derivation
 
 STEP_ENTRIES = 400  # looked at between two breaths of the loop
 BATCH_ROWS = 500  # written in one transaction
@@ -171,7 +171,7 @@ class Comparison:
         self._found.append(_Found(scope, entry, urgent, fresh=known is None))
 
     def _is_settled(self, scope: Scope, entry: Entry, known: Document) -> bool:
-        if is_current(known, entry.size_bytes, entry.mtime_ns, self._derivation.stamp_for(entry.path)):
+        if self._derivation.accepts(known, entry.size_bytes, entry.mtime_ns):
             return True
         if known.content_id is not None:
             return False
@@ -227,8 +227,7 @@ class Comparison:
                     fresh.setdefault(key, []).append(found)
         single = [key for key, arrivals in fresh.items() if len(arrivals) == len(absent[key]) == 1]
         pairs = [(absent[key][0], fresh[key][0]) for key in single]
-        stamp = self._derivation.stamp_for
-        return [(document, found) for document, found in pairs if document.extractor == stamp(found.entry.path)]
+        return [pair for pair in pairs if self._derivation.accepts(pair[0], pair[0].size, pair[0].mtime_ns)]
 
     def _proven(self, absent: list[tuple[Scope, Document]]) -> list[Document]:
         """Those whose absence is a deletion: the root answers, and their volume is mounted."""
@@ -240,6 +239,8 @@ class Comparison:
             scope = pairs[0][0]
             documents = {document.document_id: document for _, document in pairs}
             gone = [document for document in documents.values() if _may_be_deleted(scope, document.path)]
+            missing = tuple(_missing_mounts(scope))
+            gone = [document for document in gone if not document.path.startswith(missing)]
             if self._must_wait(scope, len(gone)):
                 gone = []
             self.outcome.held_back += len(documents) - len(gone)
@@ -279,10 +280,7 @@ class Comparison:
 
 
 def _may_be_deleted(scope: Scope, path: bytes) -> bool:
-    """Whether the nearest folder above that still stands can be looked at, and no volume is missing on the way."""
-    for mount in scope.mounts:
-        if path.startswith(mount + b"/") and not os.path.ismount(absolute(scope.path, mount)):
-            return False
+    """Whether the nearest folder above that still stands can be looked at."""
     parent = path
     while parent:
         parent = parent.rpartition(b"/")[0]
@@ -296,6 +294,13 @@ def _may_be_deleted(scope: Scope, path: bytes) -> bool:
         else:
             return True
     return False
+
+
+def _missing_mounts(scope: Scope) -> list[bytes]:
+    """Folders on which something was mounted that is not any more, with a '/' at the end."""
+    missing = [mount for mount in scope.mounts if not os.path.ismount(absolute(scope.path, mount))]
+    bound = mount_points(scope.path) if missing else set()
+    return [mount + b"/" for mount in missing if mount not in bound]
 
 
 def _fingerprint(path: bytes, size: int, mtime_ns: int) -> tuple[int, int, bytes]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from indexer.extract import extractor_for
+from indexer.store.records import path_key
 from indexer.watch.filesystem import entry_kind, filesystem_type, is_pseudo
 from indexer.watch.ignore import IgnoreRules
 
@@ -54,6 +55,25 @@ def relative(root: bytes, path: bytes) -> bytes | None:
         return None
     below = path[len(top) :]
     return below if os.sep == "/" else below.replace(separator, b"/")
+
+
+def exact_path(root: bytes, path: bytes) -> bytes:
+    """The relative path as the disk spells it, for systems whose events may spell it otherwise (case, NFC or NFD).
+
+    Parts that are not there stay as they were given.
+    """
+    found: list[bytes] = []
+    for part in path.split(b"/"):
+        folder = absolute(root, b"/".join(found))
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            names = []
+        if part not in names:
+            key = path_key(part)
+            part = next((name for name in names if path_key(name) == key), part)
+        found.append(part)
+    return b"/".join(found)
 
 
 def walk(

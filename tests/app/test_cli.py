@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,13 @@ from app import cli
 from app.cli import SUBCOMMANDS, Subcommand
 from engine.errors import EngineError
 from indexer.errors import IndexerError
+from indexer.store.reader import Reader
+from indexer.store.writer import Writer
+from tests.app.permissions import forbidden
+from tests.conftest import ROOT
+from tests.indexer.store.building import add_file
+
+TINY = Path(__file__).parent.parent / "goldens" / "tiny_bert"
 
 
 class Planted:
@@ -125,3 +133,85 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(encoding: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode(encoding).startswith("\\udcff ")
+
+
+COMMANDS = {
+    "search": ["search", "cat", "--mode", "words"],
+    "status": ["status"],
+    "failures": ["failures"],
+    "list": ["models", "list"],
+    "embed": ["embed", "x", "--model", str(TINY)],
+    "doctor": ["doctor"],
+}
+
+
+def run_in_shell(arguments: list[str], redirection: str, data_dir: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.join([sys.executable, "-m", "app", *arguments, "--data-dir", str(data_dir)])
+    return subprocess.run(["sh", "-c", f"{words} {redirection}"], capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    with Writer.open(tmp_path) as writer:
+        add_file(writer, writer.add_root(b"/home/ann").root_id, "cat.md", "The cat sleeps")
+    return tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("closed", [">&-", "<&-", "<&- >&-"])
+def test_a_closed_stream_is_as_quiet_as_the_null_device(command: str, closed: str, index: Path) -> None:
+    done = run_in_shell(COMMANDS[command], closed, index)
+    assert (done.returncode, done.stderr) == (0, "")
+    with Reader.open(index) as reader:  # no output went into a file that took the stream's number
+        assert reader.counts().documents == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix shell")
+def test_closed_input_holds_no_texts(tmp_path: Path) -> None:
+    done = run_in_shell(["embed", "--model", str(TINY)], "<&-", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_a_sentence(command: str, index: Path) -> None:
+    done = run_in_shell(COMMANDS[command], ">/dev/full", index)
+    assert done.returncode == 1
+    assert done.stderr == "inkling: The output cannot be read or written (No space left on device).\n"
+    assert run_in_shell(COMMANDS[command], ">/dev/full 2>/dev/full", index).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["search", "status", "failures", "list", "embed"])
+def test_a_file_as_the_data_folder_is_a_sentence(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert cli.run([*COMMANDS[command], "--data-dir", str(file)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err == f"inkling: The data folder {file} is a file; choose another one with --data-dir.\n"
+    assert not printed.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
+@pytest.mark.parametrize("command", ["search", "status", "failures", "list", "embed"])
+def test_a_data_folder_without_permission_is_a_sentence(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    cli.run([*COMMANDS[command], "--data-dir", str(folder)])  # loads what nobody else may read here, such as Python
+    capsys.readouterr()
+    with forbidden(folder):
+        assert cli.run([*COMMANDS[command], "--data-dir", str(folder)]) == 1
+    sentence = f"The data folder {folder} cannot be used (Permission denied); choose another one with --data-dir."
+    assert capsys.readouterr() == ("", f"inkling: {sentence}\n")
+
+
+def test_trouble_of_the_system_names_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(monkeypatch, PermissionError(13, "Permission denied", "/a\x1b/b"))
+    assert cli.run(["planted"]) == 1
+    assert capsys.readouterr().err == "inkling: /a\\x1b/b cannot be read or written (Permission denied).\n"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app import paths
+from indexer.errors import IndexerError
+from tests.app.permissions import forbidden
 
 
 def test_a_data_dir_holds_everything(tmp_path: Path) -> None:
@@ -33,6 +35,31 @@ def test_without_either_the_system_decides() -> None:
     folders = paths.folders()
     assert len({folders.data, folders.cache, folders.logs}) == 3
     assert all(folder.is_absolute() and "inkling" in folder.parts for folder in (folders.data, folders.cache))
+
+
+def test_a_file_is_no_data_folder_and_nothing_is_made_below_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(IndexerError, match="is a file; choose another one with --data-dir"):
+        paths.folders(file).check()
+    for action in (paths.Folders.create, paths.Folders.check) if sys.platform != "win32" else (paths.Folders.create,):
+        with pytest.raises(IndexerError, match="choose another one with --data-dir"):
+            action(paths.folders(file / "below"))
+
+
+def test_a_folder_that_is_not_there_yet_is_fine(tmp_path: Path) -> None:
+    paths.folders(tmp_path / "new").check()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")
+def test_a_data_folder_without_permission_is_a_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    with forbidden(folder), pytest.raises(IndexerError, match=r"cannot be used \(Permission denied\)"):
+        paths.folders(folder).check()
+    with forbidden(tmp_path), pytest.raises(IndexerError, match=r"\(Permission denied\)"):
+        paths.folders(tmp_path / "new").create()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions elsewhere")

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from app.progress import Progress, clock, printable, progress_text
+from app.progress import Progress, clock, progress_text
 
 
 class Terminal(io.StringIO):
@@ -56,6 +56,8 @@ def test_time_is_shown_as_on_a_clock(seconds: float, text: str) -> None:
     assert clock(seconds) == text
 
 
-def test_a_file_name_cannot_steer_the_terminal() -> None:
-    assert printable("a\x1b[2Jb\nc") == "a?[2Jb?c"
-    assert printable(b"\xff.txt".decode("utf-8", "surrogateescape")) == "?.txt"
+def test_a_file_name_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    with Progress("Reading", unit="files", stream=terminal) as progress:
+        progress.update(1, 2, "a\x1b]0;x\x07\nb\udcff")
+    assert "a\\x1b]0;x\\x07\\nb\\udcff" in terminal.getvalue()

@@ -128,13 +128,13 @@ def test_known_trouble_comes_as_a_sentence(qtbot: QtBot, bridge: SearchBridge, a
     assert answers[0].error == "The index is damaged." and answers[0].hits == ()
 
 
-def test_what_is_probably_no_answer_is_not_shown(
+def test_what_is_probably_no_answer_stands_behind_what_probably_is_one(
     qtbot: QtBot, bridge: SearchBridge, answers: list[SearchResponse]
 ) -> None:
-    FakeService.answer = staticmethod(lambda request, cancelled: (found(1), found(2, weak=True)))
+    FakeService.answer = staticmethod(lambda request, cancelled: (found(1, weak=True), found(2)))
     bridge.search(SearchRequest(1, "tide", mode="words"))
     qtbot.waitUntil(lambda: len(answers) == 1)
-    assert [hit.document_id for hit in answers[0].hits] == [1]
+    assert [(hit.document_id, hit.weak) for hit in answers[0].hits] == [(2, False), (1, True)]
 
 
 def test_a_document_that_is_gone_gives_a_sentence_in_place_of_its_text(qtbot: QtBot, bridge: SearchBridge) -> None:

@@ -1,7 +1,9 @@
 """Settings: defaults, bounds with a sentence, and a file that is replaced in one step."""
 
 import os
+import sys
 import tomllib
+from contextlib import ExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from app import settings
 from app.settings import Settings, SettingsError
+from engine import encoder
+from tests.app.permissions import forbidden
 
 
 def test_no_file_means_the_defaults(tmp_path: Path) -> None:
@@ -47,6 +51,7 @@ def test_unknown_keys_of_a_newer_version_are_kept(tmp_path: Path) -> None:
         ("index_workers = true", ["index_workers", "a number"]),
         ('theme = "pink"', ["theme", "system, light, dark"]),
         ("model = 7", ["model = 7", "a text"]),
+        ('model = " "', ["model", "not empty"]),
     ],
 )
 def test_a_value_that_does_not_fit_is_named_with_its_bounds(line: str, words: list[str], tmp_path: Path) -> None:
@@ -63,6 +68,25 @@ def test_a_broken_file_is_a_sentence_and_is_not_overwritten(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match="correct it or delete it"):
         settings.save(path, Settings())
     assert path.read_text(encoding="utf-8") == "theme = "
+
+
+@pytest.mark.parametrize("kind", ["a folder", "below a file", "nested without end", "forbidden"])
+def test_a_file_that_cannot_be_read_is_a_sentence(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    with ExitStack() as stack:
+        if kind == "a folder":
+            path.mkdir()
+        elif kind == "below a file":
+            path.touch()
+            path /= "settings.toml"
+        elif kind == "nested without end":
+            path.write_text("theme = " + "[" * 100_000, encoding="utf-8")
+        elif sys.platform != "win32":
+            stack.enter_context(forbidden(tmp_path))
+        else:
+            path.mkdir()
+        with pytest.raises(SettingsError, match=r"settings\.toml"):
+            settings.load(path)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +113,11 @@ def test_every_setting_has_a_help_and_a_default_within_its_bounds() -> None:
     for each in fields(Settings):
         assert each.metadata["help"]
         assert settings.change(Settings(), each.name, getattr(Settings(), each.name)) == Settings()
+
+
+def test_no_precision_is_offered_that_the_engine_refuses() -> None:
+    (precision,) = [each for each in fields(Settings) if each.name == "precision"]
+    assert set(precision.metadata["choices"]) == set(encoder.PRECISIONS)
 
 
 def test_the_indexer_hears_what_was_chosen(tmp_path: Path) -> None:

@@ -3,12 +3,16 @@
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from engine import Encoder, EngineError, ModelError
 from engine.catalog import DEFAULT_MODEL
+from engine.kernels.loader import Library
+from engine.kernels.native import Pool
 from engine.weights.convert import convert
 from tests.goldens.texts import AWKWARD, ordinary
 
@@ -117,3 +121,9 @@ def test_a_closed_encoder_says_so() -> None:
     encoder.close()
     with pytest.raises(EngineError, match="closed"):
         encoder.encode(["x"])
+
+
+def test_more_threads_than_the_system_gives_are_a_sentence() -> None:
+    found = SimpleNamespace(functions=SimpleNamespace(ink_new_pool=lambda workers: None))
+    with pytest.raises(EngineError, match="no room for 12345 worker threads"):
+        Pool(cast(Library, found), 12345)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from typing import Any
 
 from app.index_process import IndexClient
 from indexer.embed import EMBEDDED_STAMP
+from indexer.errors import StoreError
 from indexer.extract import extractor_for
 from indexer.options import IndexerOptions
-from indexer.protocol import Event, FileFailed, IndexChanged, StateChanged
+from indexer.protocol import Event, FileFailed, IndexChanged, RootChanged, StateChanged
 from indexer.store.dump import dump
-from indexer.store.open import index_path
 from indexer.store.reader import Reader
 
 WAIT_S = 60.0
@@ -26,13 +26,16 @@ WAIT_S = 60.0
 class RunningIndexer:
     """A client of a real indexer process, with its events kept."""
 
-    def __init__(self, data_dir: Path, model: Path, *, restarts: int = 0, **options: Any) -> None:
+    def __init__(
+        self, data_dir: Path, model: Path, *, restarts: int = 0, command: Sequence[str] | None = None, **options: Any
+    ) -> None:
         self.data_dir = data_dir
         self.events: list[Event] = []
         self.exit: tuple[int, str] | None = None
+        self.roots: list[str] = []
         self._changed = threading.Condition()
         base = IndexerOptions(data_dir=data_dir, model=str(model), precision="fp32", workers=1)
-        self.client = IndexClient(replace(base, **options), self._hear, self._ended, restarts=restarts)
+        self.client = IndexClient(replace(base, **options), self._hear, self._ended, restarts=restarts, command=command)
 
     def _hear(self, event: Event) -> None:
         with self._changed:
@@ -51,14 +54,23 @@ class RunningIndexer:
         assert found, f"waited {timeout_s} s in vain; exit {self.exit}; last events: {self.events[-5:]}"
 
     def wait_idle(self, since: int = 0, timeout_s: float = WAIT_S) -> None:
-        """Until an idle state that came after event number `since`, with nothing pending."""
+        """Until it is idle with nothing pending, and has told of a change since event number `since`."""
         self.wait_for(lambda: self._is_idle(since), timeout_s)
 
     def _is_idle(self, since: int) -> bool:
-        recent = self.events[since:]
-        changes = [event for event in recent if isinstance(event, IndexChanged)]
-        states = [event for event in recent if isinstance(event, StateChanged)]
-        return bool(states and states[-1].phase == "idle" and (not changes or changes[-1].pending == 0))
+        changes = [event for event in self.events[since:] if isinstance(event, IndexChanged)]
+        states = [event for event in self.events if isinstance(event, StateChanged)]
+        seen = {event.path for event in self.events if isinstance(event, RootChanged)}
+        if not states or states[-1].phase != "idle" or not seen.issuperset(self.roots):
+            return False
+        if since and not changes:
+            return False  # deletions and moves leave the state as it is: what they changed is told
+        return not changes or changes[-1].pending == 0
+
+    def add_root(self, root: Path) -> None:
+        """Index a folder; `wait_idle` waits for its first comparison too."""
+        self.roots.append(str(root))
+        self.client.add_root(str(root))
 
     def wait_exit(self, timeout_s: float = WAIT_S) -> tuple[int, str]:
         """Until the process has ended for good: its code and last words."""
@@ -79,7 +91,7 @@ def running(data_dir: Path, model: Path, *roots: Path, **options: Any) -> Iterat
     indexer.client.start()
     try:
         for root in roots:
-            indexer.client.add_root(str(root))
+            indexer.add_root(root)
         yield indexer
     finally:
         indexer.client.close()
@@ -101,7 +113,20 @@ def picture(data_dir: Path) -> list[dict[str, Any]]:
 
 def indexed_paths(data_dir: Path) -> dict[str, bool]:
     """Document path below its root -> whether its content is whole."""
-    return {row["path"]: bool(row["complete"]) for row in picture(data_dir) if "path" in row and "chunks" in row}
+    return {path: complete for path, (_, complete) in documents(data_dir).items()}
+
+
+def documents(data_dir: Path) -> dict[str, tuple[int, bool]]:
+    """Document path below its root -> its size and whether its content is whole. None before the index was made."""
+    try:
+        reader = Reader.open(data_dir)
+    except StoreError:
+        return {}
+    with reader:
+        rows = reader.rows(
+            "SELECT path, size, coalesce(complete, 0) FROM documents LEFT JOIN contents USING (content_id)"
+        )
+    return {os.fsdecode(path): (size, bool(complete)) for path, size, complete in rows}
 
 
 def embedded(data_dir: Path) -> int:
@@ -128,8 +153,3 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> fl
         assert time.monotonic() - started < timeout_s, f"after {timeout_s} s: {what}"
         time.sleep(0.05)
     return time.monotonic() - started
-
-
-def has_index(data_dir: Path) -> bool:
-    """Whether an index was created yet."""
-    return index_path(data_dir).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,24 @@ def test_html_of_deep_nesting_is_read() -> None:
 # ---- pdf ----
 
 
+def test_html_nested_beyond_measure_keeps_its_text_and_costs_no_time() -> None:
+    head = b"<html><head><title>Deep &amp; down</title><script>if (a<b) {'</div>'}</script></head><body>"
+    body = b"<!-- no <b>text</b> --><p>a &lt; b, 1 < 2</p>" + b"<div> <b> " * 150_000 + b"the <i>bottom</i><br>end"
+    data = head + body + b"</div>" * 10
+    started = time.process_time()
+    assert title_of("deep.html", data) == "Deep & down"
+    assert text_of("deep.html", data).split("\n") == ["a < b, 1 < 2", "", "the bottom", "end"]
+    assert time.process_time() - started < 20, "the parser would take minutes"
+
+
+@pytest.mark.parametrize("part", [b"<", b"<!--", b"<script>", b"<a ", b"<b> ", b"</", b"<title>", b"&", b"<div><!"])
+def test_html_of_one_part_over_and_over_costs_no_time(part: bytes) -> None:
+    data = b"<div>" * 5_001 + part * 200_000
+    started = time.process_time()
+    pieces("odd.html", data)
+    assert time.process_time() - started < 10
+
+
 def test_pdf_gives_pages_and_title() -> None:
     found = pieces("a.pdf", pdf_file(["First page words", "Second page words"], title="The title"))
     assert found[0] == Title("The title")
@@ -205,10 +224,14 @@ def test_docx_gives_text_tables_notes_and_title() -> None:
     note = f"<w:footnotes {space}><w:footnote><w:p><w:r><w:t>A footnote</w:t></w:r></w:p></w:footnote></w:footnotes>"
     cell = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
     table = "<w:tbl><w:tr>" + cell.format("left") + cell.format("right") + "</w:tr></w:tbl>"
-    data = docx_file(["One &amp; two", f"</w:t></w:r></w:p>{table}<w:p><w:r><w:t>after"], title="Letter", extra={
-        "word/footnotes.xml": note.encode(),
-        "word/header1.xml": f"<w:hdr {space}><w:p><w:r><w:t>On each page</w:t></w:r></w:p></w:hdr>".encode(),
-    })
+    data = docx_file(
+        ["One &amp; two", f"</w:t></w:r></w:p>{table}<w:p><w:r><w:t>after"],
+        title="Letter",
+        extra={
+            "word/footnotes.xml": note.encode(),
+            "word/header1.xml": f"<w:hdr {space}><w:p><w:r><w:t>On each page</w:t></w:r></w:p></w:hdr>".encode(),
+        },
+    )
     assert title_of("a.docx", data) == "Letter"
     text = text_of("a.docx", data)
     assert "One & two" in text and "left\tright" in text and "after" in text
