@@ -35,10 +35,13 @@ def enter() -> None:
 
 
 class Sandbox:
-    """The prepared machine. `root` is "/" or the folder of another system; paths given to programs are inside it."""
+    """The prepared machine. `root` is "/" or the folder of another system; paths given to programs are inside it.
 
-    def __init__(self, program: Path | None, out: Path, root: Path = Path("/")) -> None:
-        self.root, self.out = root, out
+    `source`: this repository, which stays in sight even where it lies in a folder that the sandbox hides.
+    """
+
+    def __init__(self, program: Path | None, out: Path, source: Path, root: Path = Path("/")) -> None:
+        self.root, self.out, self.source = root, out, source
         self.home = self.inside(HOME)
         self.traces: list[Path] = []
         self._prepare(program)
@@ -125,6 +128,7 @@ class Sandbox:
         places = Path("/mnt")  # what must stay in sight when /tmp is hidden
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(places))
         self.out = bind(self.out, places / "out")
+        self.source = bind(self.source, places / "source")
         if self.root != Path("/"):
             self.root = bind(self.root, places / "root")
             self.home = self.inside(HOME)

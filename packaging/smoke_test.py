@@ -28,8 +28,8 @@ from sandbox import HOME, PROGRAM, Sandbox
 from screen import Screen
 
 ROOT = Path(__file__).resolve().parent.parent
-SAMPLES = ROOT / "resources" / "samples"
-FIXTURE = ROOT / "tests" / "packaged" / "fixtures" / "data-0.1.0.tar.xz"
+SAMPLES = Path("resources", "samples")
+FIXTURE = Path("tests", "packaged", "fixtures", "data-0.1.0.tar.xz")
 UPGRADED = "/home/earlier"  # where the fixture's documents and data lay when it was made
 WINDOW, CONSOLE = f"{PROGRAM}/inkling-window", f"{PROGRAM}/inkling"
 DATA = f"{HOME}/.local/share/inkling"
@@ -44,7 +44,7 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     sandboxes.enter()
     program = options.program.resolve() if options.program else None
-    sandbox = Sandbox(program, options.out.resolve(), options.root or Path("/"))
+    sandbox = Sandbox(program, options.out.resolve(), ROOT, options.root or Path("/"))
     if options.make_fixture:
         make_fixture(sandbox, options.make_fixture)
         return 0
@@ -86,7 +86,7 @@ def documents(sandbox: Sandbox, place: str) -> Path:
     """The samples, copied to a folder of the user; one more has a name that is hard on programs."""
     folder = sandbox.inside(place)
     if not folder.exists():
-        shutil.copytree(SAMPLES, folder)
+        shutil.copytree(sandbox.source / SAMPLES, folder)
         text = "The spare key of the garden shed hangs behind the blue watering can.\n"
         (folder / "Schlüssel & Höfe — 鍵.txt").write_text(text, encoding="utf-8")
         sandbox.give(folder)
@@ -159,7 +159,7 @@ def command_step(sandbox: Sandbox, screen: Screen) -> str:
 
 def upgrade_step(sandbox: Sandbox, screen: Screen) -> str:
     """A data folder of an earlier version goes on working, and nothing is embedded again without a reason."""
-    with tarfile.open(FIXTURE) as archive:
+    with tarfile.open(sandbox.source / FIXTURE) as archive:
         archive.extractall(sandbox.inside("/home"), filter="tar")
     sandbox.give(sandbox.inside(UPGRADED))
     data = ["--data-dir", f"{UPGRADED}/data"]
@@ -329,7 +329,7 @@ def make_fixture(sandbox: Sandbox, target: Path) -> None:
     for name in ("travel/lost-suitcase.txt", "home/bike-repair.md", "letters/noise-complaint.txt",
                  "poems/first-snow.md", "languages/huiyi-jilu.md", "health/vet-visit.html"):  # fmt: skip
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(SAMPLES / name, folder / name)
+        shutil.copy2(sandbox.source / SAMPLES / name, folder / name)
     sandbox.give(sandbox.inside(UPGRADED))
     data = ["--data-dir", f"{UPGRADED}/data"]
     succeed(sandbox.run(CONSOLE, "index", "--once", f"{UPGRADED}/papers", *data))
