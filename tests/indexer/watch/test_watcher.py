@@ -66,8 +66,11 @@ def test_writing_renaming_and_deleting_give_hints(ears: Ears, watching: Watcher,
 
 
 def test_reading_and_dull_files_give_none(ears: Ears, watching: Watcher, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x")
-    ears.wait("path", tmp_path / "a.txt")
+    # Writing one file gives several events; when the first of the mark has come, all of a.txt have.
+    mark = tmp_path / "mark.txt"
+    for path in (tmp_path / "a.txt", mark):
+        path.write_text("x")
+    ears.wait("path", mark)
     ears.hints.clear()
     for _ in range(3):
         (tmp_path / "a.txt").read_text()
@@ -75,7 +78,7 @@ def test_reading_and_dull_files_give_none(ears: Ears, watching: Watcher, tmp_pat
         (tmp_path / "dull.txt").write_text("x")
     (tmp_path / "end.txt").write_text("x")
     ears.wait("path", tmp_path / "end.txt")
-    assert {hint.path for hint in ears.hints} == {os.fsencode(tmp_path / "end.txt")}
+    assert {hint.path for hint in ears.hints} - {os.fsencode(mark)} == {os.fsencode(tmp_path / "end.txt")}
 
 
 @linux_only
