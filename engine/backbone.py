@@ -52,7 +52,18 @@ class Backbone:
         if self.model_type == static.MODEL_TYPE:
             kind = BagTokenizer if "model_type" in self.config else StaticEmbeddingTokenizer
         rows = self.config["vocab_size"]
-        return kind.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
+        found = kind.open(self.path, self.max_tokens, rows, model_type=self.model_type, lowercase=self.lowercase)
+        self._check_padding(found)
+        return found
+
+    def _check_padding(self, tokenizer: Tokenizer) -> None:
+        """Where positions count from the padding id, refuse a tokenizer whose padding token is another one."""
+        offset, pad = self.config.get("position_offset"), tokenizer.token_id("<pad>")
+        if offset is not None and pad is not None and pad != offset - 1:
+            raise ModelError(
+                f"{self.path / 'config.json'}: key 'pad_token_id' is {offset - 1}, but the tokenizer's <pad> is {pad}; "
+                f"the two do not belong together."
+            )
 
     def for_lengths(self, lengths: Iterable[int | None]) -> Backbone:
         """The same for inputs of these lengths, None being its own: late interaction has limits besides."""

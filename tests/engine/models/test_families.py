@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import Encoder
+from engine import Encoder, ModelError
 from engine.models import FAMILIES
 from engine.weights.convert import convert
 from tests.goldens.reading import HERE, assert_equals_reference, checkpoints, cosines, reference
@@ -82,3 +82,11 @@ def test_nomics_settings_may_have_either_names(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(renamed))
     with Encoder.load(folder, precision="fp32", workers=1) as encoder:
         assert_equals_reference(encoder, reference("nomic"))
+
+
+def test_a_tokenizer_that_pads_with_another_token_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(HERE / "roberta", tmp_path / "roberta")
+    file = tmp_path / "roberta" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "pad_token_id": 2, "max_position_embeddings": 66}))
+    with pytest.raises(ModelError, match=r"config\.json: key 'pad_token_id' is 2, but the tokenizer's <pad> is 1"):
+        Encoder.load(tmp_path / "roberta")
