@@ -17,6 +17,8 @@ from indexer.options import DEFAULT_MODEL, IndexerOptions, default_workers
 
 AUTO = "auto"
 MOST_WORKERS = 256
+# The engine's own list (engine.options), spelled out: the window reads settings before it loads the engine.
+PRECISIONS = (AUTO, "fp32", "int8")
 
 
 class SettingsError(IndexerError):
@@ -47,7 +49,7 @@ class Settings:
     precision: str = _setting(
         AUTO,
         "how the model computes; auto takes what suits the model and the processor",
-        choices=(AUTO, "fp32", "int8"),
+        choices=PRECISIONS,
     )
     search_workers: int = _setting(
         0, "processor cores one search may use; 0 leaves one core free", unit="cores", least=0, most=MOST_WORKERS

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 # activations (tokens x inner width x 4 bytes) start to leave the second-level cache.
 TOKEN_BUDGET = 1024
 
+# Texts tokenised before their batches run: many batches' worth, few enough that work can be stopped soon and that
+# token ids take no room to speak of.
+READ_AT_ONCE = 512
+
 
 @dataclass(frozen=True)
 class Batch:

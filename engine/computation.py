@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine import kernels
 from engine.batch import Batch
+from engine.errors import EngineError
 from engine.plan import Plan, run_reference
 from engine.weights.loaded import Loaded
 
 F32 = NDArray[np.float32]
+Run = Callable[[Batch, bool], tuple[F32, F32 | None]]
 
 
 class Computation:
-    """Thread-safe. isa: the kernels in use, or "reference"."""
+    """Thread-safe. name: the model's, for sentences; isa: the kernels in use, or "reference"."""
 
-    def __init__(self, plan: Plan, loaded: dict[str, Loaded], workers: int):
-        self.plan = plan
-        self._loaded = loaded
+    def __init__(self, name: str, plan: Plan, loaded: dict[str, Loaded], workers: int):
+        self.name, self.plan = name, plan
         found = kernels.library()
         self.isa = "reference" if found is None else found.isa
-        self._native: Any = None
-        if found is not None:
+        # What holds the weights stands in one attribute: a thread that has read it runs on, whoever closes meanwhile.
+        self._run: Run | None = None
+        if found is None:
+            self._run = lambda batch, want_tokens: run_reference(plan, loaded, batch)
+        else:
             from engine.kernels.native import NativePlan
 
-            self._native = NativePlan(plan, loaded, found, workers)
+            native = NativePlan(plan, loaded, found, workers)
+            self._run = lambda batch, want_tokens: native.run(batch, want_tokens=want_tokens)
 
-    @property
-    def closed(self) -> bool:
-        return not self._loaded
+    def opened(self) -> Run:
+        """What runs a batch; EngineError once the model is closed."""
+        if self._run is None:
+            raise EngineError(f"The model {self.name} was closed.")
+        return self._run
 
     def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32]:
         """Pooled rows (texts, dim) float32, and when wanted the token rows (tokens, width) float32, else none."""
-        native = self._native
-        if native is None:
-            pooled, tokens = run_reference(self.plan, self._loaded, batch)
-        else:
-            pooled, tokens = native.run(batch, want_tokens=want_tokens)
-        return pooled, tokens if want_tokens else np.zeros((0, self.plan.tokens.width), np.float32)
+        pooled, tokens = self.opened()(batch, want_tokens)
+        if tokens is None or not want_tokens:
+            tokens = np.zeros((0, self.plan.tokens.width), np.float32)
+        return pooled, tokens
 
     def close(self) -> None:
-        """Let go of the weights; nothing runs afterwards."""
-        self._native, self._loaded = None, dict[str, Loaded]()
+        """Let go of the weights; what runs now ends well, and nothing runs afterwards."""
+        self._run = None

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch import Batch, cut
+from engine.batch import READ_AT_ONCE, Batch, cut
 from engine.catalog import model_path
 from engine.computation import Computation
 from engine.errors import EngineError
 from engine.folder import ModelFolder
+from engine.layers.norm import of_unit_length
 from engine.modules import Dense
+from engine.options import Precision, chosen_precision, chosen_workers
+from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
-from engine.reading import Reading, reader_of
+from engine.reading import reader_of
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
 
 F32 = NDArray[np.float32]
-
-PRECISIONS = ("auto", "fp32", "int8")
 
 # Goes into every fingerprint: raised when a change of the engine changes vectors beyond rounding.
 NUMERICS = 1
@@ -45,11 +46,15 @@ class TokenVectors:
 class Encoder:
     """An embedding model. Thread-safe; results do not depend on batch, order or workers.
 
-    name, dim (width of a vector), hidden (width of a token vector), max_tokens, special_tokens, precision ("fp32" or
-    "int8", what is really computed), workers (threads at most), isa (the kernels in use).
+    name, dim (width of a vector), matryoshka (the widths it was trained to be cut to, widest first), hidden (width of
+    a token vector), max_tokens, special_tokens, precision ("fp32" or "int8", what is really computed), workers
+    (threads at most), isa (the kernels in use).
+
+    What takes many texts also takes `progress`, called with the texts done and the texts in all after every batch, and
+    `cancel`, asked before every batch whether to stop; then Cancelled is raised and nothing is returned.
     """
 
-    def __init__(self, folder: ModelFolder, weights: Weights, precision: Literal["fp32", "int8"], workers: int):
+    def __init__(self, folder: ModelFolder, weights: Weights, precision: Precision, workers: int):
         self.name, self.precision, self.workers = folder.name, precision, workers
         self._folder, self._weights = folder, weights
         offset = folder.config.get("position_offset")
@@ -60,24 +65,54 @@ class Encoder:
         loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
         plan = folder.plan()
         self.dim, self.hidden = plan.pooled.width, plan.tokens.width
-        self._computation = Computation(plan, loaded, workers)
+        self.matryoshka = tuple(width for width in folder.matryoshka if width <= self.dim)
+        self._computation = Computation(self.name, plan, loaded, workers)
         self.isa = self._computation.isa
+        self._whole: Encoder | None = None  # what this one is cut from
 
     @classmethod
-    def load(cls, model: str | Path, *, precision: str = "auto", workers: int | None = None) -> Encoder:
+    def load(
+        cls,
+        model: str | Path,
+        *,
+        precision: str = "auto",
+        workers: int | None = None,
+        dim: int | None = None,
+        force_dim: bool = False,
+        max_tokens: int | None = None,
+    ) -> Encoder:
         """Load a model by catalog name or folder.
 
         precision: "fp32", "int8", or "auto" (int8). workers: threads at most; None leaves one core free.
+        dim, force_dim: as in `at_dim`. max_tokens: cut texts there, special tokens included; not past the model's own.
         Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
         """
-        if precision not in PRECISIONS:
-            raise EngineError(f"Precision {precision!r} is not one of {', '.join(PRECISIONS)}.")
-        if workers is not None and workers < 1:
-            raise EngineError(f"A worker count of {workers} is not possible; at least 1 is needed.")
+        chosen, threads = chosen_precision(precision), chosen_workers(workers)
         folder = ModelFolder.open(model_path(model))
-        weights = folder.weights()
-        chosen: Literal["fp32", "int8"] = "fp32" if precision == "fp32" else "int8"
-        return cls(folder, weights, chosen, workers or max(1, (os.cpu_count() or 1) - 1))
+        if max_tokens is not None:
+            folder = folder.with_max_tokens(max_tokens)
+        encoder = cls(folder, folder.weights(), chosen, threads)
+        return encoder if dim is None else encoder.at_dim(dim, force=force_dim)
+
+    def at_dim(self, dim: int, *, force: bool = False) -> Encoder:
+        """This encoder with vectors cut to their first `dim` numbers, and scaled to unit length again where they were.
+
+        It shares everything with this one: closing either closes both. Token vectors stay as they are.
+        Raises EngineError for a width that the model was not trained to be cut to, unless forced.
+        Source: Kusupati et al. 2022, https://arxiv.org/abs/2205.13147.
+        """
+        self._need_vectors()
+        full = self._computation.plan.pooled.width
+        if not 1 <= dim <= full:
+            raise EngineError(f"{self.name} has vectors of {full} numbers, so they cannot be cut to {dim}.")
+        if dim not in (full, *self.matryoshka) and not force:
+            trained = ", ".join(str(width) for width in self.matryoshka if width < full)
+            where = f"only to {trained}" if trained else "nor to any other width"
+            raise EngineError(f"{self.name} was not trained to have vectors cut from {full} numbers to {dim}, {where}.")
+        other = copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other.dim, other._whole = dim, self
+        return other
 
     @cached_property
     def fingerprint(self) -> str:
@@ -87,6 +122,7 @@ class Encoder:
         parts += [folder.max_tokens, folder.prompts["query"], folder.prompts["document"]]
         # Only where they are: a model without them keeps its fingerprint, and so its index.
         parts += [folder.head] * any(isinstance(module, Dense) for module in folder.head)
+        parts += [("dim", self.dim)] * (self.dim < self._computation.plan.pooled.width)
         parts += ["without prompt"] * (not folder.include_prompt) + [folder.late] * (folder.late is not None)
         tokenizer = hashlib.sha256(self._tokenizer.published()).hexdigest()
         return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]
@@ -97,29 +133,57 @@ class Encoder:
         prefix = self._reader.prefix("document")
         return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
 
-    def encode(self, texts: Sequence[str], *, role: Role | None = None, prompt: str | None = None) -> F32:
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        role: Role | None = None,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> F32:
         """(n, dim) float32, one row a text, of unit length where the model says so.
 
         role adds the model's prefix for it, none the model's default one; prompt is a prefix to use instead.
         Raises EngineError where the model has token vectors only.
         """
         self._need_vectors()
-        reading = self._reader.read(texts, role, prompt)
-        rows = [pooled for pooled, _, _ in self._batches(reading, want_tokens=False)]
-        return np.concatenate(rows) if rows else np.zeros((0, self.dim), np.float32)
+        pace = Pace(len(texts), progress, cancel)
+        rows = [pooled for pooled, _ in self._batches(texts, role, prompt, pace, want_tokens=False)]
+        return np.concatenate(rows)
 
-    def encode_tokens(self, texts: Sequence[str], *, role: Role | None = None) -> list[TokenVectors]:
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        role: Role | None = None,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> list[TokenVectors]:
         """The last layer's token vectors of each text.
 
         Of a model of late interaction, which needs a role: the projected ones, of unit length; those of a query's mask
         tokens among them, those of tokens that do not count (a document's punctuation) not.
         """
-        return self._encode_all(texts, role)[1]
+        pace = Pace(len(texts), progress, cancel)
+        found = self._batches(texts, role, prompt, pace, want_tokens=True)
+        return [tokens for _, batch in found for tokens in batch]
 
-    def encode_all(self, texts: Sequence[str], *, role: Role | None = None) -> tuple[F32, list[TokenVectors]]:
+    def encode_all(
+        self,
+        texts: Sequence[str],
+        *,
+        role: Role | None = None,
+        prompt: str | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> tuple[F32, list[TokenVectors]]:
         """`encode` and `encode_tokens` from one forward pass."""
         self._need_vectors()
-        return self._encode_all(texts, role)
+        pace = Pace(len(texts), progress, cancel)
+        rows, tokens = zip(*self._batches(texts, role, prompt, pace, want_tokens=True), strict=True)
+        return np.concatenate(rows), [one for batch in tokens for one in batch]
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
@@ -142,21 +206,35 @@ class Encoder:
         if self._folder.late is not None:
             raise EngineError(f"{self.name} has a vector for every token and none for a whole text.")
 
-    def _encode_all(self, texts: Sequence[str], role: Role | None) -> tuple[F32, list[TokenVectors]]:
-        reading = self._reader.read(texts, role)
-        rows, tokens = [np.zeros((0, self.dim), np.float32)], list[TokenVectors]()
-        for pooled, states, batch in self._batches(reading, want_tokens=True):
-            rows.append(pooled)
-            for start, end in pairwise(batch.starts):
-                part = slice(start, end) if reading.kept is None else start + np.flatnonzero(reading.kept[len(tokens)])
-                tokens.append(TokenVectors(batch.ids[part], states[part]))
-        return np.concatenate(rows), tokens
+    def _batches(
+        self, texts: Sequence[str], role: Role | None, prompt: str | None, pace: Pace, *, want_tokens: bool
+    ) -> Iterator[tuple[F32, list[TokenVectors]]]:
+        """An empty pair, then each batch's vectors (texts, dim) float32 and, when wanted, its texts' token vectors."""
+        self._computation.opened()
+        yield np.zeros((0, self.dim), np.float32), []
+        for start in range(0, max(1, len(texts)), READ_AT_ONCE):
+            pace.check()
+            reading = self._reader.read(texts[start : start + READ_AT_ONCE], role, prompt)
+            for part in cut([len(ids) for ids in reading.ids]):
+                pace.check()
+                visible = None if reading.visible is None else reading.visible[part]
+                batch = Batch.of(reading.ids[part], self._padding_id, reading.prompt, visible=visible)
+                pooled, states = self._computation.run(batch, want_tokens=want_tokens)
+                kept = None if reading.kept is None else reading.kept[part]
+                yield self._cut(pooled), _token_vectors(batch, states, kept) if want_tokens else []
+                pace.advance(batch.texts)
 
-    def _batches(self, reading: Reading, *, want_tokens: bool) -> Iterator[tuple[F32, F32, Batch]]:
-        if self._computation.closed:
-            raise EngineError(f"The encoder of {self.name} was closed.")
-        for part in cut([len(ids) for ids in reading.ids]):
-            visible = None if reading.visible is None else reading.visible[part]
-            batch = Batch.of(reading.ids[part], self._padding_id, reading.prompt, visible=visible)
-            pooled, states = self._computation.run(batch, want_tokens=want_tokens)
-            yield pooled, states, batch
+    def _cut(self, pooled: F32) -> F32:
+        """Rows of the plan's width, cut to the encoder's."""
+        if self.dim == pooled.shape[1]:
+            return pooled
+        rows = np.ascontiguousarray(pooled[:, : self.dim])
+        return of_unit_length(rows) if self._folder.normalize else rows
+
+
+def _token_vectors(batch: Batch, states: F32, kept: Sequence[NDArray[np.bool_]] | None) -> list[TokenVectors]:
+    found = []
+    for i, (start, end) in enumerate(pairwise(batch.starts)):
+        part = slice(start, end) if kept is None else start + np.flatnonzero(kept[i])
+        found.append(TokenVectors(batch.ids[part], states[part]))
+    return found

@@ -11,3 +11,7 @@ class ModelError(EngineError):
 
 class KernelError(EngineError):
     """The compiled kernels are absent, stale, or lack the instruction set that was asked for."""
+
+
+class Cancelled(EngineError):
+    """The caller asked to stop; the sentence says how far the work had come."""

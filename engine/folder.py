@@ -6,13 +6,13 @@ Whatever would change the vectors and is not computed here is refused, naming th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from engine.backbone import TRANSFORMER_CONFIGS, Backbone
 from engine.catalog import Catalog, CatalogModel
-from engine.errors import ModelError
+from engine.errors import EngineError, ModelError
 from engine.late import LateInteraction, read_late, read_stanford
 from engine.layers.linear import linear
 from engine.layers.norm import unit_length
@@ -130,6 +130,13 @@ class ModelFolder:
     def max_tokens(self) -> int:
         """Longest input in tokens, special tokens included."""
         return self.backbone.max_tokens
+
+    def with_max_tokens(self, max_tokens: int) -> ModelFolder:
+        """The same for inputs cut at `max_tokens`; EngineError where the model does not take so many, or so few."""
+        own = self.max_tokens if self.late is None else self.late.lengths["document"] or self.max_tokens
+        if not 1 <= max_tokens <= own:
+            raise EngineError(f"{self.name} takes texts of up to {own} tokens; {max_tokens} is not possible.")
+        return replace(self, backbone=replace(self.backbone, max_tokens=max_tokens)) if max_tokens < own else self
 
     @property
     def hidden(self) -> int:

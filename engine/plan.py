@@ -94,7 +94,9 @@ class ReferenceRun:
         return self.arrays[value.index]
 
 
-def run_reference(plan: Plan, weights: dict[str, Loaded], batch: Batch) -> tuple[NDArray[np.float32], ...]:
+def run_reference(
+    plan: Plan, weights: dict[str, Loaded], batch: Batch
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Run the plan step by step in NumPy.
 
     Returns (pooled (texts, dim) float32, tokens (tokens, hidden) float32).

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.backbone import Backbone
-from engine.batch import Batch, cut
+from engine.batch import READ_AT_ONCE, Batch, cut
 from engine.catalog import model_path
 from engine.computation import Computation
-from engine.errors import EngineError, ModelError
+from engine.errors import ModelError
 from engine.folder import folder_name
 from engine.layers.pooling import POOLING_MODES
 from engine.models.classifier import CLASSIFIERS, Classifier
 from engine.modules import read_listing
+from engine.options import Precision, chosen_precision, chosen_workers
+from engine.pace import Cancel, Pace, Progress
 from engine.plan import Graph, Plan
 from engine.published import either, read_json
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
 
 F32 = NDArray[np.float32]
-
-PRECISIONS = ("auto", "fp32", "int8")
 
 
 def _sigmoid(x: F32) -> F32:
@@ -47,7 +46,7 @@ class CrossEncoder:
     name, max_tokens (of query and passage together, special tokens included), precision, workers, isa.
     """
 
-    def __init__(self, folder: Path, precision: Literal["fp32", "int8"], workers: int):
+    def __init__(self, folder: Path, precision: Precision, workers: int):
         self.name, self.precision, self.workers = folder_name(folder), precision, workers
         path = _transformer(folder)
         backbone = Backbone.open(path)
@@ -63,30 +62,35 @@ class CrossEncoder:
         tokens = family.forward(graph, backbone.config)
         plan = Plan.of(graph, tokens, classifier.forward(graph, tokens))
         self._weights = Weights.open(path)
-        self._computation = Computation(plan, load(parameters, self._weights, precision, family.prefixes), workers)
+        loaded = load(parameters, self._weights, precision, family.prefixes)
+        self._computation = Computation(self.name, plan, loaded, workers)
         self.isa = self._computation.isa
 
     @classmethod
     def load(cls, model: str | Path, *, precision: str = "auto", workers: int | None = None) -> CrossEncoder:
         """Load a reranker by name or folder; arguments and errors are those of Encoder.load."""
-        if precision not in PRECISIONS:
-            raise EngineError(f"Precision {precision!r} is not one of {', '.join(PRECISIONS)}.")
-        if workers is not None and workers < 1:
-            raise EngineError(f"A worker count of {workers} is not possible; at least 1 is needed.")
-        chosen: Literal["fp32", "int8"] = "fp32" if precision == "fp32" else "int8"
-        return cls(model_path(model), chosen, workers or max(1, (os.cpu_count() or 1) - 1))
+        chosen, threads = chosen_precision(precision), chosen_workers(workers)
+        return cls(model_path(model), chosen, threads)
 
-    def score(self, query: str, passages: Sequence[str]) -> F32:
-        """(n,) float32: how well each passage answers the query, on the scale that the model was published with."""
-        if self._computation.closed:
-            raise EngineError(f"The reranker {self.name} was closed.")
-        pairs = self._tokenizer.encode_pairs(query, passages)
-        scores = np.empty(len(pairs), np.float32)
-        for part in cut([len(ids) for ids, _ in pairs]):
-            ids, types = zip(*pairs[part], strict=True)
-            batch = Batch.of(ids, self._padding_id, types=types)
-            scores[part] = self._computation.run(batch, want_tokens=False)[0][:, 0]
-        return self._activation(scores)
+    def score(
+        self, query: str, passages: Sequence[str], *, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> F32:
+        """(n,) float32: how well each passage answers the query, on the scale that the model was published with.
+
+        progress, cancel: as for Encoder.encode; raises Cancelled.
+        """
+        self._computation.opened()
+        pace, scores = Pace(len(passages), progress, cancel), [np.zeros(0, np.float32)]
+        for start in range(0, len(passages), READ_AT_ONCE):
+            pace.check()
+            pairs = self._tokenizer.encode_pairs(query, passages[start : start + READ_AT_ONCE])
+            for part in cut([len(ids) for ids, _ in pairs]):
+                pace.check()
+                ids, types = zip(*pairs[part], strict=True)
+                batch = Batch.of(ids, self._padding_id, types=types)
+                scores.append(self._computation.run(batch, want_tokens=False)[0][:, 0])
+                pace.advance(batch.texts)
+        return self._activation(np.concatenate(scores))
 
     def close(self) -> None:
         """Let go of the weights; the reranker cannot be used afterwards."""

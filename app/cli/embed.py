@@ -16,6 +16,7 @@ from app.cli.arguments import given_path, given_text, workers
 from app.progress import Progress
 from engine import Encoder, EngineError
 from engine.catalog import DEFAULT_MODEL, model_path
+from engine.options import PRECISIONS
 
 # Lines taken from standard input at once: enough to keep the engine busy, few enough that answers flow.
 LINES_AT_ONCE = 256
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--role", choices=("query", "document", "none"), default="none", help="put the model's prefix on"
     )
-    parser.add_argument("--precision", choices=("auto", "fp32", "int8"), default="auto")
+    parser.add_argument("--precision", choices=PRECISIONS, default="auto")
     parser.add_argument("--workers", type=workers, metavar="N", help="threads at most")
     parser.add_argument(
         "--tokens", action="store_true", help="one vector a token, not normalised, in place of one a text"

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", type=given_text, metavar="M", help="catalog name or folder (the model in the settings)"
     )
-    parser.add_argument("--precision", choices=("auto", "fp32", "int8"), help="how the model computes")
+    parser.add_argument("--precision", choices=settings.PRECISIONS, help="how the model computes")
 
 
 def run(args: argparse.Namespace) -> int:

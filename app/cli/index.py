@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", type=given_text, metavar="M", help="embedding model: a name from `inkling models list`, or a folder"
     )
-    parser.add_argument("--precision", metavar="P", choices=("auto", "fp32", "int8"), help="auto, fp32 or int8")
+    parser.add_argument("--precision", metavar="P", choices=settings.PRECISIONS, help=", ".join(settings.PRECISIONS))
     parser.add_argument("--workers", metavar="N", type=workers, help="processor cores to use at most")
 
 

@@ -99,6 +99,13 @@ def rms_norm(
     return g.add(RmsNorm(x, residual, g.value(x.width, x.rows), name, eps, offset, norm_first))
 
 
+def of_unit_length(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n, k) float32 -> the same rows of length 1; one of length 0 stays as it is."""
+    length = np.sqrt(np.square(x).sum(axis=1, keepdims=True, dtype=np.float32))
+    unit: NDArray[np.float32] = x / np.maximum(length, np.float32(MIN_LENGTH))
+    return unit
+
+
 @dataclass(frozen=True)
 class UnitLength:
     """out = x / max(|x|, 1e-12), row by row."""
@@ -111,10 +118,7 @@ class UnitLength:
         return (self.x,)
 
     def reference(self, run: ReferenceRun) -> NDArray[np.float32]:
-        x = run[self.x]
-        length = np.sqrt(np.square(x).sum(axis=1, keepdims=True, dtype=np.float32))
-        unit: NDArray[np.float32] = x / np.maximum(length, np.float32(MIN_LENGTH))
-        return unit
+        return of_unit_length(run[self.x])
 
     def compile(self, compiler: Compiler) -> None:
         compiler.unit_length(self.x, self.out)

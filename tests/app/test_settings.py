@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app import settings
 from app.settings import Settings, SettingsError
-from engine import encoder
+from engine.options import PRECISIONS
 from tests.app.permissions import forbidden
 
 
@@ -117,7 +117,7 @@ def test_every_setting_has_a_help_and_a_default_within_its_bounds() -> None:
 
 def test_no_precision_is_offered_that_the_engine_refuses() -> None:
     (precision,) = [each for each in fields(Settings) if each.name == "precision"]
-    assert set(precision.metadata["choices"]) == set(encoder.PRECISIONS)
+    assert set(precision.metadata["choices"]) == set(PRECISIONS)
 
 
 def test_the_indexer_hears_what_was_chosen(tmp_path: Path) -> None:

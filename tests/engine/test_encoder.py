@@ -1,6 +1,7 @@
 """What the Encoder promises, on a small random checkpoint."""
 
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from engine import Encoder, EngineError, ModelError
+from engine import Cancelled, Encoder, EngineError, ModelError
 from engine.catalog import DEFAULT_MODEL
 from engine.kernels.loader import Library
 from engine.kernels.native import Pool
@@ -87,6 +88,114 @@ def test_the_fingerprint_changes_when_the_vectors_would(tmp_path: Path) -> None:
     shutil.copytree(TINY, prompts)
     (prompts / "config_sentence_transformers.json").write_text('{"prompts": {"query": "ask: "}}')
     assert len({one, fingerprint(TINY, "fp32"), fingerprint(changed), fingerprint(prompts)}) == 4
+
+
+@pytest.fixture
+def matryoshka(tmp_path: Path) -> Path:
+    """The small checkpoint under the name of a model that the catalog says may be cut, to 32 of its 64 for one."""
+    return Path(shutil.copytree(TINY, tmp_path / "Qwen3-Embedding-0.6B"))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_dim_cuts_vectors_and_makes_them_of_unit_length_again(matryoshka: Path, precision: str) -> None:
+    texts = ordinary(20)
+    with Encoder.load(matryoshka, precision=precision, workers=1) as whole:
+        wanted = whole.encode(texts)[:, :32].astype(np.float64)
+        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+        with Encoder.load(matryoshka, precision=precision, workers=1, dim=32) as cut:
+            assert (cut.dim, cut.hidden, cut.matryoshka) == (32, 64, (64, 32))
+            found, tokens = cut.encode_all(texts)
+            np.testing.assert_allclose(found, wanted, atol=1e-6)
+            np.testing.assert_array_equal(found, cut.encode(texts))
+            np.testing.assert_array_equal(found[7], cut.encode([texts[7]])[0])
+            np.testing.assert_array_equal(tokens[3].vectors, whole.encode_tokens(texts)[3].vectors)
+
+
+def test_a_dim_changes_the_fingerprint_and_the_full_one_does_not(matryoshka: Path) -> None:
+    with Encoder.load(matryoshka, workers=1) as encoder:
+        prints = [encoder.fingerprint, encoder.at_dim(32).fingerprint, encoder.at_dim(16, force=True).fingerprint]
+        assert len(set(prints)) == 3
+        assert encoder.at_dim(64).fingerprint == encoder.at_dim(32).at_dim(64).fingerprint == encoder.fingerprint
+        np.testing.assert_array_equal(encoder.at_dim(64).encode(["x"]), encoder.encode(["x"]))
+
+
+def test_a_dim_that_was_not_trained_is_refused_with_the_ones_that_were(matryoshka: Path, encoder: Encoder) -> None:
+    with pytest.raises(EngineError, match=r"from 64 numbers to 48, only to 32\."):
+        Encoder.load(matryoshka, dim=48)
+    with pytest.raises(EngineError, match="nor to any other width"):
+        encoder.at_dim(32)
+    assert Encoder.load(TINY, dim=48, force_dim=True).encode(["x"]).shape == (1, 48)
+    for impossible in (0, 65, -1):
+        with pytest.raises(EngineError, match=f"cannot be cut to {impossible}"):
+            encoder.at_dim(impossible, force=True)
+
+
+def test_a_cut_encoder_shares_its_weights_and_their_end(matryoshka: Path) -> None:
+    encoder = Encoder.load(matryoshka, workers=1)
+    cut = encoder.at_dim(32)
+    cut.close()
+    with pytest.raises(EngineError, match="closed"):
+        encoder.encode(["x"])
+
+
+def test_fewer_tokens_cut_texts_earlier(encoder: Encoder) -> None:
+    long, precision = "x " * 60, encoder.precision
+    with Encoder.load(TINY, precision=precision, workers=1, max_tokens=16) as short:
+        (tokens,) = short.encode_tokens([long])
+        assert len(tokens.ids) == short.max_tokens == 16
+        np.testing.assert_array_equal(short.encode([long, "tea"]), encoder.encode(["x " * 14, "tea"]))
+        assert short.fingerprint != encoder.fingerprint
+    with Encoder.load(TINY, precision=precision, workers=1, max_tokens=48) as same:
+        assert same.fingerprint == encoder.fingerprint
+    for impossible in (0, 49):
+        with pytest.raises(EngineError, match=f"up to 48 tokens; {impossible} is not possible"):
+            Encoder.load(TINY, max_tokens=impossible)
+
+
+def test_progress_counts_texts_up_to_all_of_them(encoder: Encoder) -> None:
+    texts = ordinary(1200)
+    for call in (encoder.encode, encoder.encode_tokens, encoder.encode_all):
+        seen: list[tuple[int, int]] = []
+        call(texts, progress=lambda done, total: seen.append((done, total)))  # noqa: B023
+        assert seen == sorted(set(seen)) and len(seen) > 3 and seen[-1] == (1200, 1200)
+
+
+def test_a_call_that_is_cancelled_stops_between_batches(encoder: Encoder) -> None:
+    texts, done = ordinary(1200), [0]
+
+    def note(count: int, total: int) -> None:
+        done[0] = count
+
+    for call in (encoder.encode, encoder.encode_tokens, encoder.encode_all):
+        done[0] = 0
+        with pytest.raises(Cancelled, match=r"Stopped after \d+ of 1200 texts"):
+            call(texts, progress=note, cancel=lambda: done[0] > 0)
+        assert 0 < done[0] < 600
+        with pytest.raises(Cancelled, match="after 0 of"):
+            call(["x"], cancel=lambda: True)
+
+
+def test_closing_while_others_compute_gives_them_a_sentence_or_the_right_vectors() -> None:
+    texts = ordinary(40)
+    for _ in range(10):
+        encoder = Encoder.load(TINY, workers=2)
+        wanted = encoder.encode(texts)
+        begun = threading.Barrier(3)
+
+        def work(encoder: Encoder, begun: threading.Barrier, wanted: np.ndarray) -> int:
+            begun.wait()
+            count = 0
+            with pytest.raises(EngineError, match="tiny_bert was closed"):
+                while True:
+                    np.testing.assert_array_equal(encoder.encode(texts), wanted)
+                    count += 1
+            return count
+
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(work, encoder, begun, wanted) for _ in range(2)]
+            begun.wait()
+            encoder.close()
+            assert all(each.result() >= 0 for each in found)
 
 
 def test_auto_takes_int8(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import CrossEncoder, EngineError, ModelError
+from engine import Cancelled, CrossEncoder, EngineError, ModelError
 from engine.models.classifier import CLASSIFIERS
 from tests.goldens.reading import HERE
 from tests.goldens.texts import AWKWARD, ordinary
@@ -77,6 +77,16 @@ def test_a_score_has_the_same_bits_alone_and_in_any_batch(compiled: str, name: s
     np.testing.assert_array_equal(alone, wanted)
     with CrossEncoder.load(HERE / name, precision=precision, workers=3) as three:
         np.testing.assert_array_equal(three.score("when does the lease end", passages[::-1]), wanted[::-1])
+
+
+def test_scoring_tells_how_far_it_is_and_can_be_stopped() -> None:
+    passages, seen = ordinary(700), list[tuple[int, int]]()
+    with CrossEncoder.load(HERE / "reranker_bert", workers=1) as reranker:
+        reranker.score("lease", passages, progress=lambda done, total: seen.append((done, total)))
+        assert seen == sorted(set(seen)) and len(seen) > 3 and seen[-1] == (700, 700)
+        calls = iter([False, False, False, True])
+        with pytest.raises(Cancelled, match=r"Stopped after [1-9]\d* of 700 texts"):
+            reranker.score("lease", passages, cancel=lambda: next(calls))
 
 
 def test_no_passages_have_no_scores() -> None:
