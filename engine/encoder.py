@@ -22,7 +22,7 @@ from engine.errors import EngineError
 from engine.folder import ModelFolder
 from engine.layers.norm import of_unit_length
 from engine.modules import Dense
-from engine.options import Precision, chosen_precision, chosen_workers
+from engine.options import NUMERICS, Precision, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
 from engine.reading import reader_of
@@ -31,8 +31,6 @@ from engine.weights.safetensors import Weights
 
 F32 = NDArray[np.float32]
 
-# Goes into every fingerprint: raised when a change of the engine changes vectors beyond rounding.
-NUMERICS = 1
 
 
 @dataclass(frozen=True)
@@ -83,15 +81,15 @@ class Encoder:
     ) -> Encoder:
         """Load a model by catalog name or folder.
 
-        precision: "fp32", "int8", or "auto" (int8). workers: threads at most; None leaves one core free.
+        precision: "fp32", "int8", or "auto": int8, unless that was measured to change this model too much.
+        workers: threads at most; None leaves one core free.
         dim, force_dim: as in `at_dim`. max_tokens: cut texts there, special tokens included; not past the model's own.
         Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
         """
-        chosen, threads = chosen_precision(precision), chosen_workers(workers)
         folder = ModelFolder.open(model_path(model))
         if max_tokens is not None:
             folder = folder.with_max_tokens(max_tokens)
-        encoder = cls(folder, folder.weights(), chosen, threads)
+        encoder = cls(folder, folder.weights(), chosen_precision(precision, folder), chosen_workers(workers))
         return encoder if dim is None else encoder.at_dim(dim, force=force_dim)
 
     def at_dim(self, dim: int, *, force: bool = False) -> Encoder:

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Protocol
 
 from engine.errors import EngineError
+from engine.record import Record
+from engine.weights.packed import is_packed
+from engine.weights.safetensors import Weights
 
 Precision = Literal["fp32", "int8"]
+
+# Goes into every fingerprint and measurement: raised when a change of the engine changes vectors beyond rounding.
+NUMERICS = 1
 
 # What may be asked for; "auto" takes what suits the model.
 PRECISIONS = ("auto", "fp32", "int8")
 
 
-def chosen_precision(asked: str) -> Precision:
-    """What is really computed; EngineError where there is no such precision."""
+class _Folder(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+    def weights(self) -> Weights: ...
+
+
+def chosen_precision(asked: str, folder: _Folder) -> Precision:
+    """What is really computed; EngineError where there is no such precision.
+
+    "auto" is int8, but fp32 where int8 was measured to change this model too much and fp32 weights are there.
+    """
     if asked not in PRECISIONS:
         raise EngineError(f"Precision {asked!r} is not one of {', '.join(PRECISIONS)}.")
-    return "fp32" if asked == "fp32" else "int8"
+    if asked != "auto":
+        return "fp32" if asked == "fp32" else "int8"
+    fidelity = Record.read(folder.path).fidelity
+    if fidelity is None or fidelity.numerics != NUMERICS or fidelity.int8_suffices:
+        return "int8"
+    with folder.weights() as weights:
+        return "int8" if is_packed(weights) else "fp32"
 
 
 def chosen_workers(asked: int | None) -> int:

@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.folder import ModelFolder
 from engine.models import FAMILIES
 from engine.weights.convert import convert
-from engine.weights.importing import import_model, verify
+from engine.weights.importing import Import, import_model, verify
 
 MEGABYTE = 1_000_000
 
@@ -84,7 +84,8 @@ def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, 
 
 def _import(args: argparse.Namespace) -> int:
     with Progress("Importing", unit="MB") as bar:
-        path = import_model(args.folder, args.folders.models, lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
+        how = Import(copying=lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
+        path = import_model(args.folder, args.folders.models, how)
     if args.json:
         print(json_text({"name": path.name, "path": str(path)}))
     else:

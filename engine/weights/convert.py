@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from engine.backbone import TRANSFORMER_CONFIGS
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel
 from engine.errors import ModelError
 from engine.folder import ModelFolder
+from engine.prompts import FILE as PROMPTS_FILE
 from engine.prompts import Role
+from engine.record import Record
+from engine.reranker_folder import RerankerFolder, open_folder
 from engine.weights import packed
 from engine.weights.safetensors import SINGLE_FILE, Weights
 from engine.weights.settings import write_settings
@@ -22,14 +26,16 @@ LICENCE_FILES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE", "NOTICE.txt")
 LICENCE_TEXTS = {"Apache-2.0": BUNDLED_MODELS / "licences" / "Apache-2.0.txt"}
 
 
-def convert(source: Path, out: Path, progress: packed.Progress | None = None) -> None:
-    """Pack the published model in `source` into the new folder `out`.
+def convert(
+    source: Path, out: Path, progress: packed.Progress | None = None, *, record: Record | None = None
+) -> None:
+    """Pack the published model or reranker in `source` into the new folder `out`, with a note where one is given.
 
     The same source gives the same bytes. Weights that claim to be a known model's must be that model's.
     `progress` is called with the bytes of weights done and in all. Raises ModelError where the source cannot be
     computed or is packed already, or `out` exists.
     """
-    folder = ModelFolder.open(source)
+    folder = open_folder(source)
     family = folder.backbone.family
     tokenizer = folder.tokenizer()
     with folder.weights() as weights:
@@ -38,9 +44,7 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
         known = identify(folder, weights)
         tensors = packed.pack(folder.parameters(), weights, family.prefixes, progress)
         digest = weights.sha256
-    prompts = folder.prompts
-    if known is not None and not any(prompts.values()):  # recognised by its hash, whatever the folder is called
-        prompts = {"query": known.query_prefix, "document": known.document_prefix}
+    prompts = _prompts(folder, known)
     metadata = {
         "format": packed.FORMAT,
         "version": packed.VERSION,
@@ -54,12 +58,17 @@ def convert(source: Path, out: Path, progress: packed.Progress | None = None) ->
             if (folder.transformer / name).is_file():
                 shutil.copyfile(folder.transformer / name, staging / name)
         (staging / "tokenizer.json").write_bytes(tokenizer.published())
-        write_settings(staging, folder, prompts)
+        if isinstance(folder, RerankerFolder):
+            _copy_settings(staging, folder)
+        else:
+            write_settings(staging, folder, prompts)
         _write_licence(staging, folder, known)
         (staging / "README.md").write_text(_card(folder, known, prompts, digest), encoding="utf-8", newline="\n")
+        if record is not None:
+            record.write(staging)
 
 
-def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
+def identify(folder: ModelFolder | RerankerFolder, weights: Weights) -> CatalogModel | None:
     """Which catalog model these published weights are: by their hash, else by the folder's name.
 
     Raises ModelError where the name is a known model's but the weights are not.
@@ -76,7 +85,23 @@ def identify(folder: ModelFolder, weights: Weights) -> CatalogModel | None:
     return by_name
 
 
-def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | None) -> None:
+def _prompts(folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> dict[Role, str]:
+    """The folder's prefixes, or the catalog's where the hash told which model it is, whatever the folder is called."""
+    found: dict[Role, str] = {} if isinstance(folder, RerankerFolder) else folder.prompts
+    if known is not None and not any(found.values()):
+        found = {"query": known.query_prefix, "document": known.document_prefix}
+    return found
+
+
+def _copy_settings(staging: Path, folder: RerankerFolder) -> None:
+    """What a reranker's limits and its scale stand in; config.json, which names its classes, is there already."""
+    files = [folder.transformer / name for name in TRANSFORMER_CONFIGS] + [folder.path / PROMPTS_FILE]
+    for file in files:
+        if file.is_file():
+            shutil.copyfile(file, staging / file.name)
+
+
+def _write_licence(staging: Path, folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> None:
     found = [name for name in LICENCE_FILES if (folder.path / name).is_file()]
     for name in found:
         shutil.copyfile(folder.path / name, staging / name)
@@ -84,14 +109,20 @@ def _write_licence(staging: Path, folder: ModelFolder, known: CatalogModel | Non
         shutil.copyfile(LICENCE_TEXTS[known.licence], staging / "LICENSE")
 
 
-def _card(folder: ModelFolder, known: CatalogModel | None, prompts: dict[Role, str], digest: str) -> str:
+def _card(
+    folder: ModelFolder | RerankerFolder, known: CatalogModel | None, prompts: dict[Role, str], digest: str
+) -> str:
     """The facts of the model and of what was done to it, in Markdown."""
     name = known.name if known else folder.name
     layers = folder.config.get("num_hidden_layers", "no")
+    if isinstance(folder, RerankerFolder):
+        result = ("Score", f"one for a query and a passage, {folder.classifier.pooling} pooling")
+    else:
+        result = ("Vector", f"{folder.dim} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize)
     facts = [
         ("Weights read", f"`{SINGLE_FILE}`, SHA-256 `{digest}`"),
         ("Family", f"{folder.model_type}, {layers} layers of width {folder.hidden}"),
-        ("Vector", f"{folder.dim} numbers, {folder.pooling} pooling" + ", unit length" * folder.normalize),
+        result,
         ("Longest input", f"{folder.max_tokens} tokens, special tokens included"),
         *((f"Prefix of a {role}", f"`{text}`") for role, text in prompts.items() if text),
     ]

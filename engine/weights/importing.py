@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 
+from engine import fidelity
 from engine.backbone import TRANSFORMER_CONFIGS
-from engine.catalog import Catalog, local_models
+from engine.catalog import Catalog, CatalogModel, local_models
 from engine.errors import ModelError
 from engine.folder import ModelFolder
 from engine.models import static
+from engine.record import LEAST_LIKENESS, Record
+from engine.reranker_folder import RerankerFolder, open_folder
 from engine.vocabularies import SENTENCEPIECE_FILES
 from engine.weights import packed
-from engine.weights.convert import LICENCE_FILES, identify
+from engine.weights.convert import LICENCE_FILES, convert, identify
 from engine.weights.safetensors import SHARD_INDEX, Weights
-from engine.weights.staging import new_folder
+from engine.weights.staging import new_folder, sweep
 
 COPY_CHUNK_BYTES = 1 << 22
-_OF_FOLDER = (
+OF_FOLDER = (
     "modules.json", "config_sentence_transformers.json", "artifact.metadata", "README.md", *LICENCE_FILES
 )  # fmt: skip
-_OF_TRANSFORMER = (
+OF_TRANSFORMER = (
     "config.json", "tokenizer.json", "tokenizer_config.json", SHARD_INDEX, *TRANSFORMER_CONFIGS,
     *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", *SENTENCEPIECE_FILES),
 )  # fmt: skip
@@ -40,12 +45,29 @@ class Verdict:
     size_bytes: int
 
 
+@dataclass(frozen=True)
+class Import:
+    """How to bring a model in.
+
+    pack: keep only int8 weights. measure: compare int8 with fp32. move: take the source's files instead of copying
+    them. record: what is known of where it comes from. copying: called with bytes done and in all; measuring: with
+    texts done and in all.
+    """
+
+    pack: bool = False
+    measure: bool = True
+    move: bool = False
+    record: Record = field(default_factory=Record)
+    copying: packed.Progress | None = None
+    measuring: fidelity.Progress | None = None
+
+
 def verify(path: Path) -> Verdict:
     """Read everything that loading the model would need, and compare the weights with the catalog's hash.
 
     Raises ModelError naming what is broken; a hash that the catalog does not know is no fault.
     """
-    folder = ModelFolder.open(path)
+    folder = open_folder(path)
     family = folder.backbone.family
     folder.tokenizer()
     with folder.weights() as weights:
@@ -78,43 +100,88 @@ def _is_genuine_packed(weights: Weights) -> bool:
     return True
 
 
-def import_model(source: Path, models_dir: Path, progress: packed.Progress | None = None) -> Path:
-    """Copy a model folder, checked first, to `models_dir` under its own name; returns where it is now.
+def import_model(source: Path, models_dir: Path, how: Import | None = None) -> Path:
+    """Bring a model's folder, checked and measured first, to `models_dir` under its own name; returns where it is now.
 
     A model that ships with the program keeps its name, so a second one of that name comes in as NAME-published.
-    `progress` is called with bytes copied and in all. Raises ModelError where the model is broken or the name is taken.
+    Raises ModelError where the model is broken or the name is taken.
     """
+    how = how or Import()
+    sweep(models_dir)
     verify(source)
-    folder = ModelFolder.open(source)
+    folder = open_folder(source)
     with folder.weights() as weights:
-        known = None if packed.is_packed(weights) else identify(folder, weights)
+        is_packed = packed.is_packed(weights)
+        known = None if is_packed else identify(folder, weights)
         files = [*_present(folder), *weights.paths]
+    target = models_dir / _name(folder, known)
+    if target.exists():
+        raise ModelError(f"{target} exists already; `inkling models remove {target.name}` makes room for another.")
+    record = _record(source, known, how)
+    if how.pack and not is_packed:
+        _refuse_bad_int8(target.name, record)
+        convert(source, target, how.copying, record=record)
+        return target
+    with new_folder(target) as staging:
+        _transfer(files, folder.path, staging, how)
+        record.write(staging)
+    return target
+
+
+def _name(folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> str:
     name = known.name if known else folder.name
     if name in local_models():
         name += "-published"
-    by_name = folder.late is None and folder.model_type != static.MODEL_TYPE
-    if by_name and Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
+    needs_name = isinstance(folder, ModelFolder) and folder.late is None and folder.model_type != static.MODEL_TYPE
+    if needs_name and Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
         raise ModelError(
             f"{folder.path / 'modules.json'} is missing; under the name {name} nothing would say how to pool."
         )
+    return name
+
+
+def _record(source: Path, known: CatalogModel | None, how: Import) -> Record:
+    """What to note: where the model comes from, as far as that is known, and what was measured of it."""
+    earlier = Record.read(source)
+    origin = how.record.source or earlier.source or (known.hub_id if known else None)
+    record = replace(how.record, source=origin, revision=how.record.revision or earlier.revision)
+    if how.measure and fidelity.fp32_bytes(source) < psutil.virtual_memory().available:
+        return replace(record, fidelity=fidelity.measure(source, progress=how.measuring) or earlier.fidelity)
+    return replace(record, fidelity=earlier.fidelity)
+
+
+def _refuse_bad_int8(name: str, record: Record) -> None:
+    if record.fidelity is not None and not record.fidelity.int8_suffices:
+        raise ModelError(
+            f"Int8 changes {name} too much to keep nothing else: the worst likeness is {record.fidelity.worst:.4f}, "
+            f"and {LEAST_LIKENESS} is asked for. Bring it in without --pack."
+        )
+
+
+def _transfer(files: list[Path], root: Path, staging: Path, how: Import) -> None:
+    """Copy the files, or move them, to the same places below `staging`."""
     total = sum(file.stat().st_size for file in files)
     done = 0
-    with new_folder(models_dir / name) as staging:
-        for file in files:
-            target = staging / file.relative_to(folder.path)
-            target.parent.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        target = staging / file.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if how.move:
+            done += file.stat().st_size
+            os.replace(file, target)
+        else:
             with file.open("rb") as read, target.open("wb") as write:
                 while chunk := read.read(COPY_CHUNK_BYTES):
                     write.write(chunk)
                     done += len(chunk)
-                    if progress is not None:
-                        progress(done, total)
-    return models_dir / name
+                    if how.copying is not None:
+                        how.copying(done, total)
+    if how.move and how.copying is not None:
+        how.copying(total, total)
 
 
-def _present(folder: ModelFolder) -> list[Path]:
+def _present(folder: ModelFolder | RerankerFolder) -> list[Path]:
     """The files beside the weights that loading reads, and what states the licence."""
-    wanted = [folder.path / name for name in _OF_FOLDER]
-    wanted += [folder.transformer / name for name in _OF_TRANSFORMER]
+    wanted = [folder.path / name for name in OF_FOLDER]
+    wanted += [folder.transformer / name for name in OF_TRANSFORMER]
     wanted += sorted(folder.path.glob("*/config.json"))  # those of the modules, whatever their folders are called
     return [file for file in dict.fromkeys(wanted) if file.is_file()]

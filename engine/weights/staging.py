@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from engine.errors import ModelError
+
+SUFFIX = ".partial"
 
 
 @contextmanager
@@ -20,7 +24,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ModelError(f"{target} exists already; remove it first, or choose another place.")
-    staging = target.parent / f".{target.name}.{os.getpid()}.partial"
+    staging = target.parent / f".{target.name}.{os.getpid()}{SUFFIX}"
     try:
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
@@ -35,6 +39,14 @@ def new_folder(target: Path) -> Iterator[Path]:
         raise ModelError(f"{target} cannot be written ({error.strerror or error}).") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def sweep(parent: Path) -> None:
+    """Remove what processes that were killed have left half done in `parent`."""
+    for staging in parent.glob(f".*{SUFFIX}"):
+        pid = staging.name.removesuffix(SUFFIX).rpartition(".")[2]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _flush(file: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from engine import Cancelled, CrossEncoder, EngineError, ModelError
 from engine.models.classifier import CLASSIFIERS
+from engine.weights.importing import Import, import_model, verify
 from tests.goldens.reading import HERE
 from tests.goldens.texts import AWKWARD, ordinary
 
@@ -181,3 +182,18 @@ def test_impossible_arguments_are_sentences(folder: Path) -> None:
     reranker.close()
     with pytest.raises(EngineError, match="closed"):
         reranker.score("a", ["b"])
+
+
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_imported_reranker_gives_the_same_scores(tmp_path: Path, name: str, pack: bool) -> None:
+    path = import_model(HERE / name, tmp_path / "models", Import(pack=pack))
+    for precision in ("int8",) if pack else ("int8", "fp32"):
+        with (
+            CrossEncoder.load(HERE / name, precision=precision, workers=1) as published,
+            CrossEncoder.load(path, precision=precision, workers=1) as imported,
+        ):
+            assert imported.name == name and imported.max_tokens == published.max_tokens
+            for query, passages, _ in by_query(name):
+                np.testing.assert_array_equal(imported.score(query, passages), published.score(query, passages))
+    assert verify(path).packed is pack

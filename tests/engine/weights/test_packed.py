@@ -14,7 +14,7 @@ from engine.errors import ModelError
 from engine.folder import ModelFolder
 from engine.weights import packed
 from engine.weights.convert import convert
-from engine.weights.importing import import_model, verify
+from engine.weights.importing import Import, import_model, verify
 from engine.weights.loaded import Loaded
 from engine.weights.safetensors import Weights
 from tests import real_models
@@ -187,7 +187,9 @@ def test_a_changed_bundled_model_is_found_out(tmp_path: Path) -> None:
 
 def test_an_imported_model_is_a_copy_that_works(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
-    path = import_model(TINY, tmp_path / "models", lambda done, total: steps.append((done, total)))
+    path = import_model(
+        TINY, tmp_path / "models", Import(copying=lambda done, total: steps.append((done, total)))
+    )
     assert path == tmp_path / "models" / "tiny_bert" and steps[-1][0] == steps[-1][1]
     assert not (path / "reference.npz").exists()
     assert_same(load(path, "fp32"), load(TINY, "fp32"))
