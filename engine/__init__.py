@@ -4,5 +4,16 @@ from engine.encoder import Encoder, TokenVectors
 from engine.errors import Cancelled, EngineError, KernelError, ModelError
 from engine.prompts import Role
 from engine.reranker import CrossEncoder
+from engine.windows import LongVector
 
-__all__ = ["Cancelled", "CrossEncoder", "Encoder", "EngineError", "KernelError", "ModelError", "Role", "TokenVectors"]
+__all__ = [
+    "Cancelled",
+    "CrossEncoder",
+    "Encoder",
+    "EngineError",
+    "KernelError",
+    "LongVector",
+    "ModelError",
+    "Role",
+    "TokenVectors",
+]

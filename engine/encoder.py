@@ -28,6 +28,7 @@ from engine.prompts import Role
 from engine.reading import reader_of
 from engine.weights.packed import load
 from engine.weights.safetensors import Weights
+from engine.windows import OVERLAP_SHARE, LongVector, Window, cut_windows, weighted_mean
 
 F32 = NDArray[np.float32]
 
@@ -128,8 +129,7 @@ class Encoder:
     @property
     def chunk_tokens(self) -> int:
         """Tokens of text that fit one document: max_tokens less the special tokens and the document prefix."""
-        prefix = self._reader.prefix("document")
-        return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
+        return self._reader.room(self._reader.prefix("document"))
 
     def encode(
         self,
@@ -183,6 +183,37 @@ class Encoder:
         rows, tokens = zip(*self._batches(texts, role, prompt, pace, want_tokens=True), strict=True)
         return np.concatenate(rows), [one for batch in tokens for one in batch]
 
+    def encode_long(
+        self,
+        texts: Sequence[str],
+        *,
+        role: Role | None = None,
+        prompt: str | None = None,
+        overlap: int | None = None,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> list[LongVector]:
+        """Whole texts of any length: each in windows that the model takes, and the mean of the windows' vectors.
+
+        A window's vector is that of `encode` for its characters, prefix included, and so is that of a text that fits.
+        overlap: tokens that neighbouring windows share, None for an eighth of a window. progress counts windows.
+        """
+        self._need_vectors()
+        prefix = self._reader.prefix(role) if prompt is None else prompt
+        self._reader.read([], role, prompt)  # refuses a prefix that leaves no room
+        room = self._reader.room(prefix)
+        shared = room // OVERLAP_SHARE if overlap is None else overlap
+        if not 0 <= shared < room:
+            raise EngineError(f"An overlap of {shared} tokens does not fit windows of {room}.")
+        found: list[list[Window]] = []
+        for text in texts:
+            Pace(len(texts), cancel=cancel, done=len(found)).check()
+            found.append(self._windows(text, prefix, room, shared))
+        pieces = [text[w.start : w.end] for text, windows in zip(texts, found, strict=True) for w in windows]
+        rows = self.encode(pieces, role=role, prompt=prompt, progress=progress, cancel=cancel)
+        ends = np.cumsum([len(windows) for windows in found])
+        return [self._long_vector(windows, rows[e - len(windows) : e]) for windows, e in zip(found, ends, strict=True)]
+
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
         return self._tokenizer.spans(text)
@@ -203,6 +234,20 @@ class Encoder:
     def _need_vectors(self) -> None:
         if self._folder.late is not None:
             raise EngineError(f"{self.name} has a vector for every token and none for a whole text.")
+
+    def _windows(self, text: str, prefix: str, room: int, overlap: int) -> list[Window]:
+        spans = self._tokenizer.spans(text)
+        if self._tokenizer.excess(prefix + text) == 0:
+            return [Window(0, len(text), len(spans))]
+        return list(cut_windows(text, spans, room, overlap, lambda piece: self._tokenizer.excess(prefix + piece)))
+
+    def _long_vector(self, windows: list[Window], rows: F32) -> LongVector:
+        tokens = np.array([window.tokens for window in windows], np.int32)
+        spans = np.array([(window.start, window.end) for window in windows], np.int32)
+        if len(windows) == 1:
+            return LongVector(rows[0], rows, spans, tokens)
+        mean = weighted_mean(rows, tokens)
+        return LongVector((of_unit_length(mean) if self._folder.normalize else mean)[0], rows, spans, tokens)
 
     def _batches(
         self, texts: Sequence[str], role: Role | None, prompt: str | None, pace: Pace, *, want_tokens: bool

@@ -52,6 +52,10 @@ class Reader:
             raise EngineError(f"A prompt of {count} tokens leaves {self._folder.name} no room for a text.")
         return Reading(self._tokenizer.encode([prefix + text for text in texts]), count)
 
+    def room(self, prefix: str) -> int:
+        """Tokens of a text that fit behind a prefix."""
+        return self.max_tokens - self.special_tokens - (self._tokenizer.count(prefix) if prefix else 0)
+
     def prefix(self, role: Role | None) -> str:
         """What stands before a text in this role."""
         return self._folder.default_prompt if role is None else self._folder.prompts[role]

@@ -227,6 +227,10 @@ class Tokenizer:
         """How many tokens a text has, special tokens left out."""
         return len(self.spans(text))
 
+    def excess(self, text: str) -> int:
+        """How many tokens of a text `encode` leaves out because it is too long."""
+        return max(0, self.count(text) - (self.max_tokens - self.special_tokens))
+
 
 class BagTokenizer(Tokenizer):
     """What static models are made with: no special tokens, and a text's end cut before it is tokenised.
@@ -255,6 +259,11 @@ class BagTokenizer(Tokenizer):
             found = np.array(encoding.ids[: self.max_tokens], np.int32)
             ids.append(found[found != self._unknown] if self.drop_unknown and self._unknown is not None else found)
         return ids
+
+
+    def excess(self, text: str) -> int:
+        """The same; the characters that are cut off count as well."""
+        return max(super().excess(text), self.count(text[self._longest_chars :]) if self.drop_unknown else 0)
 
 
 class StaticEmbeddingTokenizer(BagTokenizer):
