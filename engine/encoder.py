@@ -26,7 +26,7 @@ from engine.options import NUMERICS, Precision, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
 from engine.reading import reader_of
-from engine.weights.packed import load
+from engine.weights.opening import open_parameters
 from engine.weights.safetensors import Weights
 from engine.windows import OVERLAP_SHARE, LongVector, Window, cut_windows, weighted_mean
 
@@ -53,7 +53,14 @@ class Encoder:
     `cancel`, asked before every batch whether to stop; then Cancelled is raised and nothing is returned.
     """
 
-    def __init__(self, folder: ModelFolder, weights: Weights, precision: Precision, workers: int):
+    def __init__(
+        self,
+        folder: ModelFolder,
+        weights: Weights,
+        precision: Precision,
+        workers: int,
+        disk_weights: Path | None = None,
+    ):
         self.name, self.precision, self.workers = folder.name, precision, workers
         self._folder, self._weights = folder, weights
         offset = folder.config.get("position_offset")
@@ -61,7 +68,10 @@ class Encoder:
         self._tokenizer = folder.tokenizer()
         self._reader = reader_of(folder, self._tokenizer)
         self.max_tokens, self.special_tokens = self._reader.max_tokens, self._reader.special_tokens
-        loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
+        prefixes = folder.backbone.family.prefixes
+        loaded = open_parameters(
+            folder.parameters(), weights, precision, prefixes, name=self.name, disk_weights=disk_weights
+        )
         plan = folder.plan()
         self.dim, self.hidden = plan.pooled.width, plan.tokens.width
         self.matryoshka = tuple(width for width in folder.matryoshka if width <= self.dim)
@@ -79,18 +89,22 @@ class Encoder:
         dim: int | None = None,
         force_dim: bool = False,
         max_tokens: int | None = None,
+        disk_weights: Path | None = None,
     ) -> Encoder:
         """Load a model by catalog name or folder.
 
         precision: "fp32", "int8", or "auto": int8, unless that was measured to change this model too much.
         workers: threads at most; None leaves one core free.
         dim, force_dim: as in `at_dim`. max_tokens: cut texts there, special tokens included; not past the model's own.
+        disk_weights: a folder where published weights are kept in the kernels' layout, to be mapped from there; None
+        lays them out in memory each time.
         Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
         """
         folder = ModelFolder.open(model_path(model))
         if max_tokens is not None:
             folder = folder.with_max_tokens(max_tokens)
-        encoder = cls(folder, folder.weights(), chosen_precision(precision, folder), chosen_workers(workers))
+        chosen = chosen_precision(precision, folder)
+        encoder = cls(folder, folder.weights(), chosen, chosen_workers(workers), disk_weights)
         return encoder if dim is None else encoder.at_dim(dim, force=force_dim)
 
     def at_dim(self, dim: int, *, force: bool = False) -> Encoder:

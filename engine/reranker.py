@@ -16,7 +16,7 @@ from engine.computation import Computation
 from engine.options import Precision, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.reranker_folder import RerankerFolder
-from engine.weights.packed import load
+from engine.weights.opening import open_parameters
 
 F32 = NDArray[np.float32]
 
@@ -27,22 +27,27 @@ class CrossEncoder:
     name, max_tokens (of query and passage together, special tokens included), precision, workers, isa.
     """
 
-    def __init__(self, folder: RerankerFolder, precision: Precision, workers: int):
+    def __init__(self, folder: RerankerFolder, precision: Precision, workers: int, disk_weights: Path | None = None):
         self.name, self.precision, self.workers = folder.name, precision, workers
         self.max_tokens, self._activation = folder.max_tokens, folder.activation
         offset = folder.config.get("position_offset")
         self._padding_id = None if offset is None else offset - 1
         self._tokenizer = folder.tokenizer()
         self._weights = folder.weights()
-        loaded = load(folder.parameters(), self._weights, precision, folder.backbone.family.prefixes)
+        prefixes = folder.backbone.family.prefixes
+        loaded = open_parameters(
+            folder.parameters(), self._weights, precision, prefixes, name=self.name, disk_weights=disk_weights
+        )
         self._computation = Computation(self.name, folder.plan(), loaded, workers)
         self.isa = self._computation.isa
 
     @classmethod
-    def load(cls, model: str | Path, *, precision: str = "auto", workers: int | None = None) -> CrossEncoder:
+    def load(
+        cls, model: str | Path, *, precision: str = "auto", workers: int | None = None, disk_weights: Path | None = None
+    ) -> CrossEncoder:
         """Load a reranker by name or folder; arguments and errors are those of Encoder.load."""
         folder = RerankerFolder.open(model_path(model))
-        return cls(folder, chosen_precision(precision, folder), chosen_workers(workers))
+        return cls(folder, chosen_precision(precision, folder), chosen_workers(workers), disk_weights)
 
     def score(
         self, query: str, passages: Sequence[str], *, progress: Progress | None = None, cancel: Cancel | None = None

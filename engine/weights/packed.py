@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from engine.errors import ModelError
 from engine.models.parameters import Parameter
 from engine.weights import int8
-from engine.weights.loaded import Index, LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.loaded import Index, LinearI8, Loaded, TableF32, TableI8, Vector
 from engine.weights.safetensors import Weights
+from engine.weights.sources import find_sources, index_of
+from engine.weights.stored import StoredPrecision, is_small
 
 F32 = NDArray[np.float32]
 Progress = Callable[[int, int], None]  # bytes of weights done, bytes of weights in all
-StoredPrecision = Literal["fp32", "int8"]
 
 FORMAT = "inkling-int8"
 VERSION = "1"
@@ -35,15 +36,8 @@ LAYOUT = (
     "vector and table of up to 16 rows: F32"
 )
 
-# Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
-_LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-
 _STORED = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "<i4": "I32"}
 ALIGNMENT_BYTES = 64
-
-# A table of so few rows stays fp32. Token types are one row that is added to every token: rounding it to int8 cost
-# more than all other weights together (worst cosine 0.9984 alone, against 0.9994 for every linear weight).
-SMALL_TABLE_ROWS = 16
 
 
 def is_packed(weights: Weights) -> bool:
@@ -69,9 +63,7 @@ def load(
     """
     wanted = list(parameters)
     if not is_packed(weights):
-        prefix = _prefix(wanted[0], weights, prefixes)
-        rows = wanted[0].shape[0]
-        return {parameter.name: _published(parameter, weights, prefix, precision, rows) for parameter in wanted}
+        return {found.parameter.name: found.load(precision) for found in find_sources(wanted, weights, prefixes)}
     if precision != "int8":
         raise ModelError(
             f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published."
@@ -86,12 +78,11 @@ def pack(
     progress: Progress | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The tensors of the packed file, by name. Raises ModelError where a published tensor is missing or not finite."""
-    prefix = _prefix(parameters[0], weights, prefixes)
     total = sum(math.prod(parameter.shape) * 4 for parameter in parameters)
     done = 0
     tensors: dict[str, NDArray[Any]] = {}
-    for parameter in parameters:
-        loaded = _published(parameter, weights, prefix, "int8", parameters[0].shape[0])
+    for found in find_sources(parameters, weights, prefixes):
+        parameter, loaded = found.parameter, found.load("int8")
         if isinstance(loaded, LinearI8):
             tensors[f"{parameter.name}.q8"] = loaded.panels
             tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers
@@ -129,89 +120,13 @@ def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str
             out.write(np.ascontiguousarray(tensors[name]).tobytes())
 
 
-def gather(parameter: Parameter, weights: Weights, prefix: str = "") -> F32:
-    """One parameter from its published tensors, concatenated along axis 0, as float32 of the parameter's shape."""
-    names = [_published_name(_full_name(source, prefix), weights) for source in parameter.sources]
-    # Tables of static models are published in int8 too, whose numbers count as they are.
-    whole = parameter.kind == "table" and weights.dtype(names[0]) == "I8"
-    parts = [weights.array(name).astype(np.float32) if whole else weights.f32(name) for name in names]
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    if values.shape != parameter.shape:
-        raise ModelError(
-            f"{weights.paths[0]}: tensor {names[0]!r} has shape {list(parts[0].shape)}, "
-            f"but config.json calls for {list(parameter.shape)}"
-            + (f" of {len(parts)} such tensors together." if len(parts) > 1 else ".")
-        )
-    return values
-
-
-def _full_name(source: str, prefix: str) -> str:
-    """A tensor's name in the file: a module's own and one that begins with a slash go without the prefix."""
-    return source.removeprefix("/") if "/" in source else prefix + source
-
-
-def _prefix(first: Parameter, weights: Weights, prefixes: Sequence[str]) -> str:
-    for prefix in prefixes:
-        if _published_name(prefix + first.sources[0], weights) in weights:
-            return prefix
-    return prefixes[0]
-
-
-def _published_name(name: str, weights: Weights) -> str:
-    for new, old in _LEGACY.items():
-        if name.endswith(new) and name not in weights and name.removesuffix(new) + old in weights:
-            return name.removesuffix(new) + old
-    return name
-
-
-def _published(
-    parameter: Parameter, weights: Weights, prefix: str, precision: StoredPrecision, rows: int
-) -> Loaded:
-    """One parameter from its published tensors; rows: those of the first table, which an index points into."""
-    if parameter.kind == "index":
-        return _index(parameter, weights, parameter.sources[0], rows)
-    make = _published_int8 if precision == "int8" else _published_f32
-    return make(parameter, gather(parameter, weights, prefix), weights)
-
-
-def _index(parameter: Parameter, weights: Weights, name: str, rows: int) -> Index:
-    values = weights.array(name, parameter.shape)
-    if values.dtype.kind not in "iu" or values.min(initial=0) < 0 or values.max(initial=0) >= rows:
-        raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds numbers that are no rows of a table of {rows}.")
-    return Index(np.ascontiguousarray(values, np.int32))
-
-
-def _published_f32(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
-    if parameter.kind == "linear":
-        return LinearF32(int8.fp32_panels(values), parameter.shape[0])
-    return Vector(values) if parameter.kind == "vector" else TableF32(values)
-
-
-def _published_int8(parameter: Parameter, values: F32, weights: Weights) -> Loaded:
-    try:
-        if parameter.kind == "linear":
-            codes, scales = int8.quantize_groups(values)
-            panels = int8.scales_to_panels(scales).astype(np.float32)
-            return LinearI8(int8.to_panels(codes), panels, *parameter.shape)
-        if parameter.kind == "table" and not _small(parameter):
-            return TableI8(*int8.quantize_table(values))
-    except ValueError as error:
-        raise ModelError(f"{weights.paths[0]}: tensor {parameter.sources[0]!r} cannot be packed: {error}.") from error
-    return _published_f32(parameter, values, weights)
-
-
-def _small(parameter: Parameter) -> bool:
-    few = parameter.kind == "table" and parameter.shape[0] <= SMALL_TABLE_ROWS
-    return few or parameter.kind == "small"
-
-
 def _packed(parameter: Parameter, weights: Weights, rows: int) -> Loaded:
     name, shape = parameter.name, parameter.shape
     if parameter.kind == "index":
-        return _index(parameter, weights, name, rows)
+        return Index(index_of(parameter, weights, name, rows))
     if parameter.kind == "vector":
         return Vector(weights.f32(name, shape))
-    if _small(parameter):
+    if is_small(parameter):
         return TableF32(weights.f32(name, shape))
     if parameter.kind == "table":
         return TableI8(_codes(weights, f"{name}.q8", shape), weights.f32(f"{name}.scale", shape[:1]))

@@ -12,7 +12,9 @@ import hashlib
 import json
 import math
 import mmap
+import os
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +29,7 @@ from engine.errors import ModelError
 SINGLE_FILE = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100_000_000
+DIGEST_BLOCK_BYTES = 16 << 20
 
 # BF16 has no NumPy dtype: its bits are kept as uint16 and widened when a tensor is asked for.
 DTYPES: dict[str, str] = {
@@ -138,8 +141,8 @@ class Weights:
         """The stored dtype in the file format's own spelling, such as "F32" or "BF16"; ModelError where missing."""
         return self._find(name, None).dtype
 
-    def array(self, name: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-        """One tensor in its stored dtype, read-only, without a copy where the file keeps it aligned.
+    def array(self, name: str, shape: tuple[int, ...] | None = None, *, rows: slice = slice(None)) -> NDArray[Any]:
+        """One tensor, or some of its rows, in its stored dtype; read-only, no copy where the file keeps it aligned.
 
         BF16 comes as a converted float32 copy. `shape`, when given, is what the caller expects.
         Raises ModelError where the tensor is missing or has another shape.
@@ -150,16 +153,18 @@ class Weights:
         count = math.prod(tensor.shape)
         raw: NDArray[Any] = np.frombuffer(
             self._maps[tensor.file], np.dtype(DTYPES[tensor.dtype]), count=count, offset=tensor.start
-        )
+        ).reshape(tensor.shape)
+        if tensor.shape:
+            raw = raw[rows]
         if tensor.dtype == "BF16":
             raw = (raw.astype(np.uint32) << 16).view(np.float32)
         elif not raw.flags.aligned:  # an old writer's header of odd length: kernels want aligned loads
             raw = raw.copy()
         raw.flags.writeable = False
-        return raw.reshape(tensor.shape)
+        return raw
 
-    def f32(self, name: str, shape: tuple[int, ...] | None = None) -> NDArray[np.float32]:
-        """One tensor as float32: the mapped view where it is stored so, else a converted copy (F16, BF16, F64).
+    def f32(self, name: str, shape: tuple[int, ...] | None = None, *, rows: slice = slice(None)) -> NDArray[np.float32]:
+        """One tensor, or some of its rows, as float32: the mapped view where it is stored so, else a converted copy.
 
         Raises ModelError where the tensor is missing, has another shape, or holds integers.
         """
@@ -168,7 +173,7 @@ class Weights:
             raise ModelError(
                 f"{self.paths[tensor.file]}: tensor {name!r} holds {tensor.dtype}, not floating-point numbers."
             )
-        values: NDArray[np.float32] = self.array(name, shape).astype(np.float32, copy=False)
+        values: NDArray[np.float32] = self.array(name, shape, rows=rows).astype(np.float32, copy=False)
         return values
 
     @property
@@ -181,9 +186,30 @@ class Weights:
         """The same without the files of modules: what identifies a published model.safetensors."""
         return self._digest(self._own)
 
+    @property
+    def digests(self) -> list[str]:
+        """SHA-256 in hex of each file's bytes. Setting them spares reading files whose digests are known."""
+        self._digests = self._digests or [_sha256(mapping) for mapping in self._maps]
+        return self._digests
+
+    @digests.setter
+    def digests(self, known: list[str]) -> None:
+        self._digests = known
+
+    def identities(self) -> list[dict[str, Any]]:
+        """What tells each file from a changed one without reading it through: size, time, digest of the header.
+
+        Raises ModelError where a file is gone.
+        """
+        return [_identity(path, mapping) for path, mapping in zip(self.paths, self._maps, strict=True)]
+
+    def release(self, name: str) -> None:
+        """Let go of the pages of a tensor that were read; where the system knows no such advice, nothing happens."""
+        tensor = self._find(name, None)
+        _release(self._maps[tensor.file], tensor.start, tensor.stop)
+
     def _digest(self, files: int) -> str:
-        self._digests = self._digests or [hashlib.sha256(mapping).hexdigest() for mapping in self._maps]
-        digests = self._digests[:files]
+        digests = self.digests[:files]
         return digests[0] if files == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
     def close(self) -> None:
@@ -242,6 +268,33 @@ def _map(path: Path) -> mmap.mmap:
         raise ModelError(f"{path} is empty.") from error
     except OSError as error:
         raise ModelError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def _identity(path: Path, mapping: mmap.mmap) -> dict[str, Any]:
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error.strerror or error}).") from error
+    (length,) = struct.unpack("<Q", mapping[:8])
+    header = hashlib.sha256(mapping[: 8 + length]).hexdigest()
+    return {"path": os.path.abspath(path), "bytes": len(mapping), "mtime_ns": changed, "header": header}
+
+
+def _sha256(mapping: mmap.mmap) -> str:
+    """The digest of a file, whose pages are let go of on the way: it may be larger than the memory."""
+    found = hashlib.sha256()
+    for start in range(0, len(mapping), DIGEST_BLOCK_BYTES):
+        stop = min(start + DIGEST_BLOCK_BYTES, len(mapping))
+        with memoryview(mapping) as view:
+            found.update(view[start:stop])
+        _release(mapping, start, stop)
+    return found.hexdigest()
+
+
+def _release(mapping: mmap.mmap, start: int, stop: int) -> None:
+    if sys.platform != "win32" and stop > start:
+        page = start // mmap.PAGESIZE * mmap.PAGESIZE
+        mapping.madvise(mmap.MADV_DONTNEED, page, stop - page)
 
 
 def _read_header(path: Path, mapping: mmap.mmap) -> tuple[dict[str, Any], int]:

@@ -11,7 +11,8 @@ from engine.computation import Computation
 from engine.folder import ModelFolder
 from engine.models import FAMILIES
 from engine.models.static import MODEL_TYPE
-from engine.weights.packed import StoredPrecision, load
+from engine.weights.packed import load
+from engine.weights.stored import StoredPrecision
 from tests.goldens import full_size
 from tests.goldens.reading import cosines
 

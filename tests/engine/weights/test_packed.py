@@ -17,6 +17,7 @@ from engine.weights.convert import convert
 from engine.weights.importing import Import, import_model, verify
 from engine.weights.loaded import Loaded
 from engine.weights.safetensors import Weights
+from engine.weights.stored import StoredPrecision
 from tests import real_models
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
@@ -24,7 +25,7 @@ TINY, ODD = GOLDENS / "tiny_bert", GOLDENS / "odd_bert"
 BUNDLED = BUNDLED_MODELS / "all-MiniLM-L6-v2"
 
 
-def load(path: Path, precision: packed.StoredPrecision) -> dict[str, Loaded]:
+def load(path: Path, precision: StoredPrecision) -> dict[str, Loaded]:
     folder = ModelFolder.open(path)
     return packed.load(folder.parameters(), folder.weights(), precision, folder.backbone.family.prefixes)
 
@@ -131,7 +132,7 @@ QUERY = "encoder.layer.0.attention.self.query.weight"
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_tensors_that_do_not_fit_the_config_are_named(tmp_path: Path, precision: packed.StoredPrecision) -> None:
+def test_tensors_that_do_not_fit_the_config_are_named(tmp_path: Path, precision: StoredPrecision) -> None:
     folder = tmp_path / "broken"
     shutil.copytree(TINY, folder)
     rewrite(folder, **{QUERY: np.zeros((60, 64), np.float32)})
@@ -187,9 +188,7 @@ def test_a_changed_bundled_model_is_found_out(tmp_path: Path) -> None:
 
 def test_an_imported_model_is_a_copy_that_works(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
-    path = import_model(
-        TINY, tmp_path / "models", Import(copying=lambda done, total: steps.append((done, total)))
-    )
+    path = import_model(TINY, tmp_path / "models", Import(copying=lambda done, total: steps.append((done, total))))
     assert path == tmp_path / "models" / "tiny_bert" and steps[-1][0] == steps[-1][1]
     assert not (path / "reference.npz").exists()
     assert_same(load(path, "fp32"), load(TINY, "fp32"))

@@ -1,0 +1,125 @@
+"""Where each parameter's numbers lie in a published checkpoint, readable in blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelError
+from engine.models.parameters import Parameter
+from engine.weights.loaded import Loaded
+from engine.weights.safetensors import Weights
+from engine.weights.stored import Form, StoredPrecision, decode, encode, form_of
+
+F32 = NDArray[np.float32]
+
+# Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
+_LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+
+
+def find_sources(parameters: Sequence[Parameter], weights: Weights, prefixes: Sequence[str] = ("",)) -> list[Source]:
+    """Where each parameter's numbers lie in a published checkpoint.
+
+    prefixes: what the published tensor names may begin with; the first that fits the first parameter is used.
+    Raises ModelError where a tensor is missing or has the wrong shape.
+    """
+    prefix = _prefix(parameters[0], weights, prefixes)
+    rows = parameters[0].shape[0]  # those of the first table, which an index points into
+    return [Source.find(parameter, weights, prefix, rows) for parameter in parameters]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One parameter, and the published tensors that it consists of, one below the other.
+
+    table_rows: rows of the first table, which an index points into.
+    """
+
+    parameter: Parameter
+    weights: Weights
+    names: tuple[str, ...]
+    table_rows: int
+
+    @classmethod
+    def find(cls, parameter: Parameter, weights: Weights, prefix: str, table_rows: int) -> Self:
+        """The published tensors of a parameter; ModelError where one is missing or the shapes do not add up."""
+        if parameter.kind == "index":  # static models have no prefix
+            weights.shape(parameter.sources[0])
+            return cls(parameter, weights, parameter.sources, table_rows)
+        names = tuple(_published_name(_full_name(source, prefix), weights) for source in parameter.sources)
+        shapes = [weights.shape(name) for name in names]
+        together = (sum(shape[0] for shape in shapes if shape), *shapes[0][1:])
+        if together != parameter.shape or any(shape[1:] != shapes[0][1:] for shape in shapes):
+            raise ModelError(
+                f"{weights.paths[0]}: tensor {names[0]!r} has shape {list(shapes[0])}, "
+                f"but config.json calls for {list(parameter.shape)}"
+                + (f" of {len(shapes)} such tensors together." if len(shapes) > 1 else ".")
+            )
+        return cls(parameter, weights, names, table_rows)
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows of the parameter: float32, of an index int32; a view of the file where that is stored so."""
+        if self.parameter.kind == "index":
+            return index_of(self.parameter, self.weights, self.names[0], self.table_rows)[start:stop]
+        parts, first = list[F32](), 0
+        for name in self.names:
+            count = self.weights.shape(name)[0]
+            here = slice(max(0, start - first), min(count, stop - first))
+            if here.start < here.stop:
+                parts.append(self._numbers(name, here))
+            first += count
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def arrays(self, form: Form, start: int, stop: int) -> dict[str, NDArray[Any]]:
+        """The arrays of those rows in this form; ModelError where a number cannot be rounded."""
+        try:
+            return encode(form, self.rows(start, stop))
+        except ValueError as error:
+            raise ModelError(f"{self.weights.paths[0]}: tensor {self.names[0]!r} cannot be packed: {error}.") from error
+
+    def release(self) -> None:
+        """Let go of the file's pages that were read; reading them again brings them back."""
+        for name in self.names:
+            self.weights.release(name)
+
+    def load(self, precision: StoredPrecision) -> Loaded:
+        """The whole parameter in memory, in the form that a plan runs on."""
+        form, shape = form_of(self.parameter, precision), self.parameter.shape
+        return decode(form, shape, self.arrays(form, 0, shape[0]))
+
+    def _numbers(self, name: str, rows: slice) -> F32:
+        # Tables of static models are published in int8 too, whose numbers count as they are.
+        if self.parameter.kind == "table" and self.weights.dtype(name) == "I8":
+            return self.weights.array(name, rows=rows).astype(np.float32)
+        return self.weights.f32(name, rows=rows)
+
+
+def _full_name(source: str, prefix: str) -> str:
+    """A tensor's name in the file: a module's own and one that begins with a slash go without the prefix."""
+    return source.removeprefix("/") if "/" in source else prefix + source
+
+
+def _prefix(first: Parameter, weights: Weights, prefixes: Sequence[str]) -> str:
+    for prefix in prefixes:
+        if _published_name(prefix + first.sources[0], weights) in weights:
+            return prefix
+    return prefixes[0]
+
+
+def _published_name(name: str, weights: Weights) -> str:
+    for new, old in _LEGACY.items():
+        if name.endswith(new) and name not in weights and name.removesuffix(new) + old in weights:
+            return name.removesuffix(new) + old
+    return name
+
+
+def index_of(parameter: Parameter, weights: Weights, name: str, rows: int) -> NDArray[np.int32]:
+    """An index as int32, which no entry leads out of the table; ModelError otherwise."""
+    values = weights.array(name, parameter.shape)
+    if values.dtype.kind not in "iu" or values.min(initial=0) < 0 or values.max(initial=0) >= rows:
+        raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds numbers that are no rows of a table of {rows}.")
+    return np.ascontiguousarray(values, np.int32)
