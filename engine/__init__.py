@@ -3,6 +3,7 @@
 from engine.encoder import Encoder, TokenVectors
 from engine.errors import Cancelled, EngineError, KernelError, ModelError
 from engine.prompts import Role
+from engine.registry import Models
 from engine.reranker import CrossEncoder
 from engine.windows import LongVector
 
@@ -14,6 +15,7 @@ __all__ = [
     "KernelError",
     "LongVector",
     "ModelError",
+    "Models",
     "Role",
     "TokenVectors",
 ]

@@ -20,14 +20,16 @@ NUMERICS = 1
 PRECISIONS = ("auto", "fp32", "int8")
 
 
-class _Folder(Protocol):
+class Folder(Protocol):
+    """What an encoder's folder and a reranker's have in common."""
+
     @property
     def path(self) -> Path: ...
 
     def weights(self) -> Weights: ...
 
 
-def chosen_precision(asked: str, folder: _Folder) -> Precision:
+def chosen_precision(asked: str, folder: Folder) -> Precision:
     """What is really computed; EngineError where there is no such precision.
 
     "auto" is int8, but fp32 where int8 was measured to change this model too much and fp32 weights are there.

@@ -1,0 +1,191 @@
+"""Models on demand: one place that loads each model once, however many ask for it, and lets go of those unused."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+from weakref import ref
+
+from engine.catalog import model_path
+from engine.encoder import Encoder
+from engine.errors import EngineError
+from engine.folder import ModelFolder
+from engine.options import Folder, chosen_precision, chosen_workers
+from engine.reranker import CrossEncoder
+from engine.reranker_folder import RerankerFolder
+
+IDLE_SECONDS = 300.0
+
+Model = Encoder | CrossEncoder
+M = TypeVar("M", Encoder, CrossEncoder)
+Key = tuple[type[Any], Path, str]  # the class, the model's folder, the precision that is really computed
+
+
+class Timer(Protocol):
+    """What `threading.Timer` is: calls once, later, unless it is cancelled before."""
+
+    def cancel(self) -> None: ...
+
+
+def start_timer(seconds: float, call: Callable[[], None]) -> Timer:
+    """A timer that keeps no program alive."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+@dataclass
+class _Held:
+    """model: None once it was let go of; alive: it as long as somebody else holds it; used_at: by the clock."""
+
+    model: Model | None
+    alive: ref[Model]
+    used_at: float
+
+
+class Models:
+    """A thread-safe registry of loaded models.
+
+    A model that nobody has asked for in `idle_seconds` is let go of, which frees its memory as soon as no caller holds
+    it any more: a model in use is never closed under its user, and asked for again meanwhile it is still the same.
+    idle_seconds: None keeps models until `close`. models_dir: where imported models are.
+    clock, timer: `time.monotonic` and `start_timer`, or what a test puts in their place.
+    """
+
+    def __init__(
+        self,
+        *,
+        precision: str = "auto",
+        workers: int | None = None,
+        idle_seconds: float | None = IDLE_SECONDS,
+        models_dir: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
+    ):
+        self.precision, self.workers, self.idle_seconds = precision, chosen_workers(workers), idle_seconds
+        self._models_dir, self._clock, self._start_timer = models_dir, clock, timer
+        self._lock = threading.Lock()
+        self._held: dict[Key, _Held] = {}
+        self._keys: dict[tuple[type[Any], str, str], Key] = {}  # by class, name and precision as they were asked for
+        self._loading: dict[Key, Future[Any]] = {}
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def get(self, name: str | Path, *, precision: str | None = None, dim: int | None = None) -> Encoder:
+        """The encoder of this name or folder, loaded now unless it is here; precision: the registry's unless given.
+
+        With dim, see Encoder.at_dim: encoders of all widths share one model. Raises what Encoder.load raises, to every
+        caller that waited for the same model; the next one tries again.
+        """
+        encoder = self._get(Encoder, ModelFolder.open, name, precision or self.precision)
+        return encoder if dim is None else encoder.at_dim(dim)
+
+    def reranker(self, name: str | Path, *, precision: str | None = None) -> CrossEncoder:
+        """The same for a reranker."""
+        return self._get(CrossEncoder, RerankerFolder.open, name, precision or self.precision)
+
+    def loaded(self) -> list[Model]:
+        """The models that are held now."""
+        with self._lock:
+            return [held.model for held in self._held.values() if held.model is not None]
+
+    def unload_idle(self) -> None:
+        """Let go of the models that nobody has asked for in `idle_seconds`; otherwise done in time by itself."""
+        dropped: list[Model] = []  # freed when this function has given the lock back
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            for held in self._held.values():
+                if held.model is not None and self._remaining(held) <= 0:
+                    dropped.append(held.model)
+                    held.model = None
+            self._arm()
+
+    def close(self) -> None:
+        """Close all models, those included that were let go of and that a caller still holds."""
+        with self._lock:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            alive = [held.alive() for held in self._held.values()]
+            self._held.clear()
+        for model in alive:
+            if model is not None:
+                model.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _get(self, kind: type[M], read: Callable[[Path], Folder], name: str | Path, asked: str) -> M:
+        with self._lock:  # a model that is here costs no look at the disk
+            found = self._find(kind, self._keys.get((kind, str(name), asked)))
+        if found is not None:
+            return found
+        path = model_path(name, self._models_dir)
+        key = (kind, path.resolve(), chosen_precision(asked, read(path)))
+        with self._lock:
+            if self._closed:
+                raise EngineError("The models were closed.")
+            self._keys[kind, str(name), asked] = key
+            found = self._find(kind, key)
+            if found is not None:
+                return found
+            waiting: Future[M] | None = self._loading.get(key)
+            if waiting is None:
+                mine: Future[M] = Future()
+                self._loading[key] = mine
+        return self._load(key, kind, path, mine) if waiting is None else waiting.result()
+
+    def _find(self, kind: type[M], key: Key | None) -> M | None:
+        """The model if it is here or still alive; it is as good as new then."""
+        held = None if key is None else self._held.get(key)
+        model = None if held is None else held.model or held.alive()
+        if held is None or not isinstance(model, kind):
+            return None
+        held.model, held.used_at = model, self._clock()
+        self._arm()
+        return model
+
+    def _load(self, key: Key, kind: type[M], path: Path, mine: Future[M]) -> M:
+        try:
+            model = kind.load(path, precision=key[2], workers=self.workers)
+        except BaseException as error:
+            with self._lock:
+                del self._loading[key]
+            stopped = EngineError(f"Loading {path.name} was stopped.")
+            mine.set_exception(error if isinstance(error, Exception) else stopped)
+            raise
+        with self._lock:
+            del self._loading[key]
+            if not self._closed:
+                self._held[key] = _Held(model, ref(model), self._clock())
+                self._arm()
+        if self._closed:
+            model.close()
+        mine.set_result(model)
+        return model
+
+    def _remaining(self, held: _Held) -> float:
+        """Seconds until a model counts as idle."""
+        idle = math.inf if self.idle_seconds is None else self.idle_seconds
+        return held.used_at + idle - self._clock()
+
+    def _arm(self) -> None:
+        """Be called when the next model becomes idle; one timer at most, and none where no model is held."""
+        waits = [self._remaining(held) for held in self._held.values() if held.model is not None]
+        if self._timer is None and waits and min(waits) < math.inf:
+            self._timer = self._start_timer(max(0.0, min(waits)), self.unload_idle)
