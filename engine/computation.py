@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine import kernels
 from engine.batch import Batch
 from engine.errors import EngineError
+from engine.kernels.loader import REFERENCE
 from engine.plan import Plan, run_reference
 from engine.weights.loaded import Loaded
 
@@ -20,10 +21,10 @@ Run = Callable[[Batch, bool], tuple[F32, F32 | None]]
 class Computation:
     """Thread-safe. name: the model's, for sentences; isa: the kernels in use, or "reference"."""
 
-    def __init__(self, name: str, plan: Plan, loaded: dict[str, Loaded], workers: int):
+    def __init__(self, name: str, plan: Plan, loaded: dict[str, Loaded], workers: int, *, compiled: bool = True):
         self.name, self.plan = name, plan
-        found = kernels.library()
-        self.isa = "reference" if found is None else found.isa
+        found = kernels.library() if compiled else None
+        self.isa = REFERENCE if found is None else found.isa
         # What holds the weights stands in one attribute: a thread that has read it runs on, whoever closes meanwhile.
         self._run: Run | None = None
         if found is None:
@@ -36,9 +37,10 @@ class Computation:
 
     def opened(self) -> Run:
         """What runs a batch; EngineError once the model is closed."""
-        if self._run is None:
+        run = self._run
+        if run is None:
             raise EngineError(f"The model {self.name} was closed.")
-        return self._run
+        return run
 
     def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32]:
         """Pooled rows (texts, dim) float32, and when wanted the token rows (tokens, width) float32, else none."""

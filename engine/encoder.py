@@ -60,6 +60,7 @@ class Encoder:
         precision: Precision,
         workers: int,
         disk_weights: Path | None = None,
+        compiled: bool = True,
     ):
         self.name, self.precision, self.workers = folder.name, precision, workers
         self._folder, self._weights = folder, weights
@@ -75,7 +76,7 @@ class Encoder:
         plan = folder.plan()
         self.dim, self.hidden = plan.pooled.width, plan.tokens.width
         self.matryoshka = tuple(width for width in folder.matryoshka if width <= self.dim)
-        self._computation = Computation(self.name, plan, loaded, workers)
+        self._computation = Computation(self.name, plan, loaded, workers, compiled=compiled)
         self.isa = self._computation.isa
         self._whole: Encoder | None = None  # what this one is cut from
 
@@ -90,6 +91,7 @@ class Encoder:
         force_dim: bool = False,
         max_tokens: int | None = None,
         disk_weights: Path | None = None,
+        compiled: bool = True,
     ) -> Encoder:
         """Load a model by catalog name or folder.
 
@@ -97,14 +99,14 @@ class Encoder:
         workers: threads at most; None leaves one core free.
         dim, force_dim: as in `at_dim`. max_tokens: cut texts there, special tokens included; not past the model's own.
         disk_weights: a folder where published weights are kept in the kernels' layout, to be mapped from there; None
-        lays them out in memory each time.
+        lays them out in memory each time. compiled: False computes in NumPy, which defines what is right and is slow.
         Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
         """
         folder = ModelFolder.open(model_path(model))
         if max_tokens is not None:
             folder = folder.with_max_tokens(max_tokens)
         chosen = chosen_precision(precision, folder)
-        encoder = cls(folder, folder.weights(), chosen, chosen_workers(workers), disk_weights)
+        encoder = cls(folder, folder.weights(), chosen, chosen_workers(workers), disk_weights, compiled)
         return encoder if dim is None else encoder.at_dim(dim, force=force_dim)
 
     def at_dim(self, dim: int, *, force: bool = False) -> Encoder:
@@ -126,6 +128,11 @@ class Encoder:
         other.__dict__.pop("fingerprint", None)
         other.dim, other._whole = dim, self
         return other
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a whole text has a vector; a model of late interaction has one for every token instead."""
+        return self._folder.late is None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -228,6 +235,12 @@ class Encoder:
         ends = np.cumsum([len(windows) for windows in found])
         return [self._long_vector(windows, rows[e - len(windows) : e]) for windows, e in zip(found, ends, strict=True)]
 
+    def token_ids(
+        self, texts: Sequence[str], *, role: Role | None = None, prompt: str | None = None
+    ) -> list[NDArray[np.int32]]:
+        """What the model reads of each text: (t,) int32, prefix and special tokens included, t <= max_tokens."""
+        return self._reader.read(texts, role, prompt).ids
+
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
         return self._tokenizer.spans(text)
@@ -246,7 +259,7 @@ class Encoder:
         self.close()
 
     def _need_vectors(self) -> None:
-        if self._folder.late is not None:
+        if not self.has_vectors:
             raise EngineError(f"{self.name} has a vector for every token and none for a whole text.")
 
     def _windows(self, text: str, prefix: str, room: int, overlap: int) -> list[Window]:

@@ -56,8 +56,8 @@ class Models:
 
     A model that nobody has asked for in `idle_seconds` is let go of, which frees its memory as soon as no caller holds
     it any more: a model in use is never closed under its user, and asked for again meanwhile it is still the same.
-    idle_seconds: None keeps models until `close`. models_dir: where imported models are.
-    clock, timer: `time.monotonic` and `start_timer`, or what a test puts in their place.
+    idle_seconds: None keeps models until `close`. models_dir: where imported models are. disk_weights: see
+    Encoder.load. clock, timer: `time.monotonic` and `start_timer`, or what a test puts there.
     """
 
     def __init__(
@@ -67,11 +67,13 @@ class Models:
         workers: int | None = None,
         idle_seconds: float | None = IDLE_SECONDS,
         models_dir: Path | None = None,
+        disk_weights: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
     ):
         self.precision, self.workers, self.idle_seconds = precision, chosen_workers(workers), idle_seconds
-        self._models_dir, self._clock, self._start_timer = models_dir, clock, timer
+        self._models_dir, self._disk_weights = models_dir, disk_weights
+        self._clock, self._start_timer = clock, timer
         self._lock = threading.Lock()
         self._held: dict[Key, _Held] = {}
         self._keys: dict[tuple[type[Any], str, str], Key] = {}  # by class, name and precision as they were asked for
@@ -162,7 +164,7 @@ class Models:
 
     def _load(self, key: Key, kind: type[M], path: Path, mine: Future[M]) -> M:
         try:
-            model = kind.load(path, precision=key[2], workers=self.workers)
+            model = kind.load(path, precision=key[2], workers=self.workers, disk_weights=self._disk_weights)
         except BaseException as error:
             with self._lock:
                 del self._loading[key]

@@ -27,7 +27,14 @@ class CrossEncoder:
     name, max_tokens (of query and passage together, special tokens included), precision, workers, isa.
     """
 
-    def __init__(self, folder: RerankerFolder, precision: Precision, workers: int, disk_weights: Path | None = None):
+    def __init__(
+        self,
+        folder: RerankerFolder,
+        precision: Precision,
+        workers: int,
+        disk_weights: Path | None = None,
+        compiled: bool = True,
+    ):
         self.name, self.precision, self.workers = folder.name, precision, workers
         self.max_tokens, self._activation = folder.max_tokens, folder.activation
         offset = folder.config.get("position_offset")
@@ -38,16 +45,22 @@ class CrossEncoder:
         loaded = open_parameters(
             folder.parameters(), self._weights, precision, prefixes, name=self.name, disk_weights=disk_weights
         )
-        self._computation = Computation(self.name, folder.plan(), loaded, workers)
+        self._computation = Computation(self.name, folder.plan(), loaded, workers, compiled=compiled)
         self.isa = self._computation.isa
 
     @classmethod
     def load(
-        cls, model: str | Path, *, precision: str = "auto", workers: int | None = None, disk_weights: Path | None = None
+        cls,
+        model: str | Path,
+        *,
+        precision: str = "auto",
+        workers: int | None = None,
+        disk_weights: Path | None = None,
+        compiled: bool = True,
     ) -> CrossEncoder:
         """Load a reranker by name or folder; arguments and errors are those of Encoder.load."""
         folder = RerankerFolder.open(model_path(model))
-        return cls(folder, chosen_precision(precision, folder), chosen_workers(workers), disk_weights)
+        return cls(folder, chosen_precision(precision, folder), chosen_workers(workers), disk_weights, compiled)
 
     def score(
         self, query: str, passages: Sequence[str], *, progress: Progress | None = None, cancel: Cancel | None = None

@@ -297,6 +297,11 @@ def _read(data: bytes) -> tokenizers.Tokenizer:
     return library
 
 
+def is_read_composed(text: str) -> bool:
+    """Whether a text holds Hangul or kana taken apart, which the model's own tokenizer would read as other tokens."""
+    return _clean(text)[1] is not None
+
+
 def _clean(text: str) -> tuple[str, I32 | None]:
     """The text as it is tokenised: no lone surrogates, Hangul and kana composed.
 

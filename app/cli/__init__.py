@@ -97,6 +97,12 @@ def _embed() -> CommandModule:
     return embed
 
 
+def _validate() -> CommandModule:
+    from app.cli import validate
+
+    return validate
+
+
 def _eval() -> CommandModule:
     from app.cli import evaluate
 
@@ -112,6 +118,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "doctor": Subcommand(_doctor, "check that everything Inkling needs is here"),
     "models": Subcommand(_models, "list, import, verify or convert embedding models"),
     "embed": Subcommand(_embed, "turn texts into vectors"),
+    "validate": Subcommand(_validate, "check that a model computes here what it should"),
     "eval": Subcommand(_eval, "measure ranking quality on a set with known answers"),
 }
 

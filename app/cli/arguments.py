@@ -6,6 +6,7 @@ from pathlib import Path
 from app.settings import MOST_WORKERS
 
 MOST_HITS = 1_000_000
+MOST_COUNT = 1_000_000
 
 
 def given_path(text: str) -> Path:
@@ -28,6 +29,11 @@ def workers(text: str) -> int:
 def hits(text: str) -> int:
     """How many documents to find."""
     return _number(text, MOST_HITS)
+
+
+def count(text: str) -> int:
+    """How many numbers of a vector, tokens of a text, and the like."""
+    return _number(text, MOST_COUNT)
 
 
 def _number(text: str, most: int) -> int:

@@ -1,0 +1,256 @@
+"""Whether a model computes here what it should: against another program's ids and vectors, and against itself.
+
+Without a reference the compiled kernels are compared with the NumPy ones, int8 with fp32, a text alone with the same
+text in a batch, and one thread with several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.reference_file import ReferenceRow
+from engine import CrossEncoder, Encoder, EngineError, Role
+from engine.fidelity import measure, probe_texts
+from engine.kernels.loader import REFERENCE
+from engine.layers.norm import of_unit_length
+from engine.options import PRECISIONS
+from engine.record import LEAST_LIKENESS
+from engine.reranker_folder import RerankerFolder, open_folder
+from engine.tokenizer import is_read_composed
+from engine.weights.packed import is_packed
+
+Rows = list[NDArray[np.float32]]  # of each text (rows, width): one row, or one a token
+Model = Encoder | CrossEncoder
+
+FP32_BOUND = 1e-5  # largest difference of unit vectors to another program that computes in fp32
+KERNEL_BOUND = 1e-5  # the same between compiled and NumPy kernels
+KERNEL_COSINE = 0.99999  # least between them where numbers are rounded, some of which then go to the other side
+SCORE_BOUND = 1e-3  # of a reranker, between kernels, relative to its largest score
+LEAST_TOP10 = 0.95  # share of the ten best that fp32 and int8 must have in common
+EVERY = 4  # what takes long is done with every fourth text
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison. verdict: None where it cannot be made; found: in words; values: the numbers."""
+
+    name: str
+    verdict: bool | None
+    found: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The largest difference and where it is (text, row of the text, component); the worst cosine and its text."""
+
+    largest: float
+    text: int
+    row: int
+    component: int
+    worst_cosine: float
+    worst_text: int
+    mean_cosine: float
+
+    def described(self, texts: Sequence[str]) -> str:
+        """The same in words."""
+        token = f", token {self.row}" if self.row else ""
+        return (
+            f"largest difference {self.largest:.2g} (text {self.text + 1}, {_shortened(texts[self.text])}{token}, "
+            f"component {self.component}); worst cosine {self.worst_cosine:.6f} (text {self.worst_text + 1}, "
+            f"{_shortened(texts[self.worst_text])}), mean {self.mean_cosine:.6f}"
+        )
+
+
+def compare(found: Rows, wanted: Rows) -> Comparison:
+    """Row by row; both as they are, so scale them to unit length first where that is meant."""
+    lengths = [len(rows) for rows in found]
+    text_of = np.repeat(np.arange(len(found)), lengths)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    one, other = (np.concatenate(rows).astype(np.float64) for rows in (found, wanted))
+    if not np.isfinite(one).all():
+        raise EngineError("There is a number that is not finite among what the model gives: its weights are damaged.")
+    differences = np.abs(one - other)
+    row, component = np.unravel_index(int(differences.argmax()), differences.shape)
+    products = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    both_zero = ~one.any(axis=1) & ~other.any(axis=1)
+    cosines = np.where(both_zero, 1.0, (one * other).sum(axis=1) / np.where(products > 0, products, 1.0))
+    text, worst = int(text_of[row]), int(cosines.argmin())
+    return Comparison(
+        float(differences.max()), text, int(row - starts[text]), int(component),
+        float(cosines.min()), int(text_of[worst]), float(cosines.mean()),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What is validated. precision: "auto" for all that the folder allows. workers: threads to compare one with."""
+
+    path: Path
+    precision: str = "auto"
+    workers: int = 2
+    dim: int | None = None
+    bound: float = FP32_BOUND
+
+    def against(self, reference: Sequence[ReferenceRow]) -> Iterator[Check]:
+        """Ids, then vectors, with those of another program."""
+        for number, precision in enumerate(self.precisions()):
+            with self._load(precision) as model:
+                if not isinstance(model, Encoder) or not model.has_vectors:
+                    raise EngineError(f"{model.name} gives no vectors of whole texts, which a reference is made of.")
+                if len(reference[0].vector) != model.dim:
+                    raise EngineError(
+                        f"The reference's vectors have {len(reference[0].vector)} numbers, those of {model.name} "
+                        f"have {model.dim}."
+                    )
+                if number == 0:
+                    yield _check_ids(model, reference)
+                yield self._check_vectors(model, reference)
+
+    def by_itself(self) -> Iterator[Check]:
+        """Kernels, batches, workers, and int8 against fp32."""
+        texts = probe_texts()
+        rows: dict[str, Rows] = {}
+        for precision in self.precisions():
+            with self._load(precision) as model:
+                rows[precision] = found = _rows(model, texts)
+                yield _check_batches(model, texts, found)
+                with self._load(precision, workers=1) as single:
+                    yield _check_workers(model, found, _rows(single, texts))
+                yield self._check_kernels(model, texts)
+        if len(rows) > 1:
+            yield self._check_int8(texts, rows)
+
+    def precisions(self) -> tuple[str, ...]:
+        """What is validated of what the folder allows."""
+        with open_folder(self.path).weights() as weights:
+            packed = is_packed(weights)
+        if self.precision != "auto":
+            return (self.precision,)
+        return tuple(name for name in PRECISIONS if name != "auto" and not (packed and name == "fp32"))
+
+    def _load(self, precision: str, *, workers: int | None = None, compiled: bool = True) -> Model:
+        threads = workers or self.workers
+        if isinstance(open_folder(self.path), RerankerFolder):
+            return CrossEncoder.load(self.path, precision=precision, workers=threads, compiled=compiled)
+        return Encoder.load(self.path, precision=precision, workers=threads, dim=self.dim, compiled=compiled)
+
+    def _check_vectors(self, model: Encoder, reference: Sequence[ReferenceRow]) -> Check:
+        found: Rows = [np.zeros((0, 0), np.float32)] * len(reference)
+        groups: dict[tuple[Role | None, str | None], list[int]] = {}
+        for i, row in enumerate(reference):
+            groups.setdefault((row.role, row.prompt), []).append(i)
+        for (role, prompt), members in groups.items():
+            vectors = model.encode([reference[i].text for i in members], role=role, prompt=prompt)
+            for i, vector in zip(members, vectors, strict=True):
+                found[i] = vector[None]
+        result = compare(_unit(found), _unit([row.vector[None].astype(np.float32) for row in reference]))
+        exact = model.precision == "fp32"
+        good = result.largest <= self.bound if exact else result.worst_cosine >= LEAST_LIKENESS
+        bar = f"at most {self.bound:g}" if exact else f"worst cosine at least {LEAST_LIKENESS:g}"
+        described = result.described([row.text for row in reference])
+        return Check(f"vectors, {model.precision}", good, f"{described}; wanted: {bar}", asdict(result))
+
+    def _check_kernels(self, model: Model, texts: Sequence[str]) -> Check:
+        name = f"kernels, {model.precision}"
+        if model.isa == REFERENCE:
+            return Check(name, None, "there are no compiled kernels here; NumPy computes")
+        some = texts[::EVERY]
+        with self._load(model.precision, compiled=False) as plain:
+            wanted = _rows(plain, some)
+        found = _rows(model, some)
+        if isinstance(model, CrossEncoder):
+            result = compare(found, wanted)
+            bound = SCORE_BOUND * max(1.0, float(np.abs(np.concatenate(wanted)).max()))
+            good, bar = result.largest <= bound, f"at most {bound:g}"
+        else:
+            result = compare(_unit(found), _unit(wanted))
+            exact = model.precision == "fp32"
+            good = result.largest <= KERNEL_BOUND if exact else result.worst_cosine >= KERNEL_COSINE
+            bar = f"at most {KERNEL_BOUND:g}" if exact else f"worst cosine at least {KERNEL_COSINE:g}"
+        result = replace(result, text=result.text * EVERY, worst_text=result.worst_text * EVERY)
+        described = f"{model.isa} against NumPy: {result.described(texts)}; wanted: {bar}"
+        return Check(name, good, described, asdict(result))
+
+    def _check_int8(self, texts: Sequence[str], rows: dict[str, Rows]) -> Check:
+        fidelity = measure(self.path, workers=self.workers)
+        if fidelity is None:
+            raise EngineError(f"{self.path} holds packed weights only.")  # which has one precision, and no comparison
+        result = compare(_unit(rows["int8"]), _unit(rows["fp32"]))
+        kind = "rank correlation" if fidelity.kind == "scores" else "cosine"
+        described = f"worst {kind} {fidelity.worst:.6f}, mean {fidelity.mean:.6f}, top 10 {fidelity.top10:.4f}"
+        if fidelity.kind != "scores":
+            described = f"{result.described(texts)}; top 10 shared {fidelity.top10:.4f}"
+        good = fidelity.int8_suffices and fidelity.top10 >= LEAST_TOP10
+        wanted = f"wanted: worst at least {LEAST_LIKENESS:g}, top 10 at least {LEAST_TOP10:g}"
+        return Check("int8 against fp32", good, f"{described}; {wanted}", {**asdict(result), **asdict(fidelity)})
+
+
+def _check_ids(model: Encoder, reference: Sequence[ReferenceRow]) -> Check:
+    wrong, compared, composed = [], 0, 0
+    for i, row in enumerate(reference):
+        if row.ids is None:
+            continue
+        if is_read_composed(row.text):
+            composed += 1
+            continue
+        compared += 1
+        (own,) = model.token_ids([row.text], role=row.role, prompt=row.prompt)
+        if not np.array_equal(own, row.ids):
+            wrong.append((i, own, row.ids))
+    values = {"texts": len(reference), "compared": compared, "different": len(wrong)}
+    if not compared:
+        return Check("ids", None, "the reference has none to compare", values)
+    note = f"; {composed} with decomposed Hangul or kana not compared" if composed else ""
+    if not wrong:
+        return Check("ids", True, f"{compared} texts have equal ones{note}", values)
+    i, own, ids = wrong[0]
+    shorter = min(len(own), len(ids))
+    at = int(np.append(own[:shorter] != ids[:shorter], True).argmax())
+    here, there = (str(each[at]) if at < len(each) else "the end" for each in (own, ids))
+    described = (
+        f"{len(wrong)} of {compared} texts have other ones; first text {i + 1}, {_shortened(reference[i].text)}, "
+        f"token {at}: {here} here, {there} in the reference{note}"
+    )
+    return Check("ids", False, described, values)
+
+
+def _check_batches(model: Model, texts: Sequence[str], found: Rows) -> Check:
+    alone: Rows = []
+    for text in texts[::EVERY]:
+        alone += _rows(model, [text], query=texts[0])
+    return _check_equal(model, "alone and in a batch", alone, found[::EVERY])
+
+
+def _check_workers(model: Model, found: Rows, single: Rows) -> Check:
+    return _check_equal(model, f"1 and {model.workers} workers", single, found)
+
+
+def _check_equal(model: Model, name: str, found: Rows, wanted: Rows) -> Check:
+    result = compare(found, wanted)
+    bound = KERNEL_BOUND if model.isa == REFERENCE else 0.0  # only the compiled kernels promise every bit
+    described = "equal to the last bit" if result.largest == 0 else f"largest difference {result.largest:.2g}"
+    return Check(f"{name}, {model.precision}", result.largest <= bound, described, {"largest": result.largest})
+
+
+def _rows(model: Model, texts: Sequence[str], query: str | None = None) -> Rows:
+    """What the model makes of texts: as documents, or as passages for `query` (the first text)."""
+    if isinstance(model, CrossEncoder):
+        return list(model.score(texts[0] if query is None else query, texts)[:, None, None])
+    if model.has_vectors:
+        return list(model.encode(texts, role="document")[:, None])
+    return [tokens.vectors for tokens in model.encode_tokens(texts, role="document")]
+
+
+def _unit(rows: Rows) -> Rows:
+    return [of_unit_length(each) for each in rows]
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 24 else text[:23] + "…")
