@@ -77,23 +77,32 @@ def texts(vocab_size: int) -> list[NDArray[np.int32]]:
     return [random.randint(10, vocab_size, length).astype(np.int32) for length in LENGTHS]
 
 
-def write(folder: Path, family: str) -> None:
-    """A published folder of the family: config.json, modules.json, 1_Pooling and float16 weights; no tokenizer."""
+def write(folder: Path, family: str, config: dict[str, Any] | None = None) -> None:
+    """A published folder of the family: config.json, modules.json, 1_Pooling and float16 weights; no tokenizer.
+
+    config: of another size than that in CONFIGS.
+    """
     module, pooling = "sentence_transformers.models", "lasttoken" if family == "qwen3" else "mean"
     parts = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     listing = [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{t}"} for i, (path, t) in enumerate(parts)]
     (folder / "1_Pooling").mkdir(parents=True)
     for name, content in (
-        ("config.json", {"model_type": family, **CONFIGS[family]}),
+        ("config.json", {"model_type": family, **(config or CONFIGS[family])}),
         ("modules.json", listing),
         ("1_Pooling/config.json", {"pooling_mode": pooling}),
     ):
         (folder / name).write_text(json.dumps(content))
     backbone = Backbone.open(folder)
+    save_weights(folder, backbone, backbone.family.parameters(backbone.config))
+
+
+def save_weights(folder: Path, backbone: Backbone, parameters: list[Parameter], prefix: str = "") -> None:
+    """model.safetensors with random values for these parameters; prefix: of the tensors of the family itself."""
     tensors = {}
-    for parameter in backbone.family.parameters(backbone.config):
+    for parameter in parameters:
         for name, shape in _tensors(parameter, backbone.config):
-            tensors[name] = _values(name, shape, family)
+            published = name[1:] if name.startswith("/") else prefix + name
+            tensors[published] = _values(name, shape, backbone.model_type)
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
 
 

@@ -1,0 +1,212 @@
+"""The engines behind one interface: token ids in, vectors out. Each is used only in a process of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.benchmarks.shapes import SHAPES
+from tests.benchmarks.workloads import LONGEST, Work, cut_ids, open_tokenizer
+
+F32 = NDArray[np.float32]
+Pass = Callable[[], F32]  # one run of a whole work: (texts, dim), rows in the order that the engine took the texts in
+
+BATCH_SIZES = (1, 4, 8, 32)
+
+
+class Engine(Protocol):
+    """batch_sizes: those to choose from; an engine that batches by itself has one, 0."""
+
+    batch_sizes: tuple[int, ...]
+
+    def prepare(self, work: Work, batch: int) -> Pass:
+        """All that can be done before the clock starts, such as padding."""
+        ...
+
+
+class Inkling:
+    """Our own engine. What is timed is `encode` and `score` as a whole, with a reader that has read already."""
+
+    batch_sizes = (0,)
+
+    def __init__(self, name: str, folder: Path, threads: int, precision: str):
+        from engine.encoder import Encoder
+        from engine.reranker import CrossEncoder
+
+        self._is_reranker = SHAPES[name].is_reranker
+        kind: Any = CrossEncoder if self._is_reranker else Encoder
+        self._model: Any = kind.load(folder, precision=precision, workers=threads)
+        self._reader = None if self._is_reranker else self._model._reader
+
+    def prepare(self, work: Work, batch: int) -> Pass:
+        model = self._model
+        if work.text is not None:
+            model._reader = self._reader
+            return lambda: model.encode([work.text])
+        if self._is_reranker:
+            model._tokenizer = _Read(list(zip(work.ids, work.types or [], strict=True)))
+            return lambda: model.score("", work.ids)[:, None]
+        model._reader = _Read(work.ids)
+        return lambda: model.encode(work.ids)
+
+
+class _Read:
+    """Stands where a reader or a tokenizer would."""
+
+    def __init__(self, found: Any):
+        self._found = found
+
+    def encode_pairs(self, *_: Any) -> Any:
+        return self._found
+
+    def read(self, *_: Any) -> Any:
+        from engine.reading import Reading
+
+        return Reading(list(self._found))
+
+
+class Padded:
+    """What the engines that want rectangles have in common."""
+
+    batch_sizes = BATCH_SIZES
+
+    def __init__(self, name: str, folder: Path):
+        self._with_types = SHAPES[name].family == "bert"
+        self._tokenizer = open_tokenizer(folder / "tokenizer.json")
+
+    def prepare(self, work: Work, batch: int) -> Pass:
+        if work.text is not None:
+            text = work.text
+            return lambda: self._run(next(self._feeds(Work("", [cut_ids(self._tokenizer, text, LONGEST)]), 1)))
+        feeds = [self._ready(feed) for feed in self._feeds(work, batch)]
+        return lambda: np.concatenate([self._run_ready(feed) for feed in feeds])
+
+    def _feeds(self, work: Work, batch: int) -> Iterator[dict[str, NDArray[np.int64]]]:
+        order = order_by_length(work)
+        for start in range(0, len(order), batch):
+            part = order[start : start + batch]
+            shape = len(part), max(len(work.ids[i]) for i in part)
+            ids, mask, types = (np.zeros(shape, np.int64) for _ in range(3))
+            for row, i in enumerate(part):
+                size = len(work.ids[i])
+                ids[row, :size], mask[row, :size] = work.ids[i], 1
+                if work.types is not None:
+                    types[row, :size] = work.types[i]
+            feed = {"input_ids": ids, "attention_mask": mask}
+            yield feed | {"token_type_ids": types} if self._with_types else feed
+
+    def _run(self, feed: dict[str, NDArray[np.int64]]) -> F32:
+        return self._run_ready(self._ready(feed))
+
+    def _ready(self, feed: dict[str, NDArray[np.int64]]) -> Any:
+        return feed
+
+    def _run_ready(self, feed: Any) -> F32:
+        raise AssertionError("every engine has its own")
+
+
+def order_by_length(work: Work) -> list[int]:
+    """Longest first: neighbours are padded least, and memory is taken once."""
+    return sorted(range(len(work.ids)), key=lambda i: -len(work.ids[i]))
+
+
+class OnnxRuntime(Padded):
+    """kind: which of the graphs."""
+
+    def __init__(self, name: str, folder: Path, threads: int, kind: str):
+        import onnxruntime
+
+        super().__init__(name, folder)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        self._session = onnxruntime.InferenceSession(
+            folder / f"{kind}.onnx", options, providers=["CPUExecutionProvider"]
+        )
+
+    def _run_ready(self, feed: Any) -> F32:
+        result: F32 = self._session.run(None, feed)[0]
+        return result
+
+
+class OpenVino(Padded):
+    """The graph as exported, in float32: OpenVINO fuses for itself."""
+
+    def __init__(self, name: str, folder: Path, threads: int):
+        import openvino
+
+        super().__init__(name, folder)
+        core = openvino.Core()
+        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+        compiled = core.compile_model(core.read_model(folder / "plain.onnx"), "CPU", settings)
+        self._request = compiled.create_infer_request()
+
+    def _run_ready(self, feed: Any) -> F32:
+        result: F32 = self._request.infer(feed, share_inputs=True)[0].copy()
+        return result
+
+
+class SentenceTransformers(Padded):
+    """On torch, eager, with its fused attention."""
+
+    def __init__(self, name: str, folder: Path, threads: int):
+        import torch
+        from sentence_transformers import CrossEncoder, SentenceTransformer
+
+        super().__init__(name, folder)
+        torch.set_num_threads(threads)
+        self._torch = torch
+        self._is_reranker = SHAPES[name].is_reranker
+        kind: Any = CrossEncoder if self._is_reranker else SentenceTransformer
+        self._model = kind(str(folder), device="cpu", local_files_only=True)
+        self._model.eval()
+
+    def _ready(self, feed: dict[str, NDArray[np.int64]]) -> Any:
+        return {key: self._torch.from_numpy(value) for key, value in feed.items()}
+
+    def _run_ready(self, feed: Any) -> F32:
+        with self._torch.inference_mode():
+            if self._is_reranker:
+                result = self._model.model(**feed).logits
+            else:
+                result = self._model(dict(feed))["sentence_embedding"]
+        vectors: F32 = result.numpy()
+        return vectors
+
+
+Make = Callable[[str, Path, int], Engine]
+
+# By the name in the tables. All but the first group are peers.
+ENGINES: dict[str, Make] = {
+    "inkling fp32": lambda name, folder, threads: Inkling(name, folder, threads, "fp32"),
+    "inkling int8": lambda name, folder, threads: Inkling(name, folder, threads, "int8"),
+    "inkling int8-full": lambda name, folder, threads: Inkling(name, folder, threads, "int8-full"),
+    "numpy": lambda name, folder, threads: Inkling(name, folder, threads, "fp32"),
+    "onnxruntime fused": lambda name, folder, threads: OnnxRuntime(name, folder, threads, "fused"),
+    "onnxruntime plain": lambda name, folder, threads: OnnxRuntime(name, folder, threads, "plain"),
+    "onnxruntime int8": lambda name, folder, threads: OnnxRuntime(name, folder, threads, "int8"),
+    "openvino": OpenVino,
+    "torch": SentenceTransformers,
+}
+FP32_PEERS = ("onnxruntime fused", "onnxruntime plain", "openvino", "torch", "numpy")
+GRAPHS = {"onnxruntime fused": "fused", "onnxruntime plain": "plain", "onnxruntime int8": "int8", "openvino": "plain"}
+
+
+def environment(engine: str, threads: int, isa: str) -> dict[str, str]:
+    """What a process for this engine is started with; isa: "native", or "avx2" for all alike."""
+    found = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    found |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    if engine == "numpy":
+        found["INKLING_ISA"] = "reference"
+    elif isa == "avx2":
+        found["INKLING_ISA"] = "avx2"
+    if isa == "avx2":
+        found |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+        found["OPENBLAS_CORETYPE"] = "Haswell"
+    return found
