@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
-from engine.layers.activation import ACTIVATIONS
 from engine.models import FAMILIES, static
+from engine.models.checks import MAX_LAYERS, UncomputedError, check_activation
 from engine.models.family import Family
-from engine.published import either, read_json
+from engine.published import either, present, read_json, read_optional_json
 from engine.tokenizer import BagTokenizer, StaticEmbeddingTokenizer, Tokenizer
 from engine.weights.safetensors import Weights
 
@@ -23,7 +23,10 @@ TRANSFORMER_CONFIGS = (
 )  # fmt: skip
 
 MAX_HEAD_WIDTH = 512  # what the kernels hold of one head
-MAX_LAYERS = 1000
+MAX_TOKENS = 1 << 18  # of one text: as many rows do the tables of rotary positions have
+
+# Families whose forward pass here is that of code which folders of theirs bring along.
+PUBLISHED_WITH_CODE = ("nomic_bert",)
 
 # Sizes in config.json that every family counts on.
 SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
@@ -75,7 +78,7 @@ class Backbone:
     def open(cls, path: Path) -> Backbone:
         """Read and check the folder; ModelError names the file and the key of whatever cannot be computed."""
         model_type, config = _family_config(path / "config.json")
-        settings = next((path / name for name in TRANSFORMER_CONFIGS if (path / name).is_file()), None)
+        settings = next((path / name for name in TRANSFORMER_CONFIGS if present(path / name)), None)
         own = {} if settings is None else read_json(settings)
         config["max_tokens"] = _max_tokens(path, config, settings, own)
         lowercase = own.get("do_lower_case", False)
@@ -83,12 +86,11 @@ class Backbone:
             raise ModelError(f"{settings}: key 'do_lower_case' is {lowercase!r}, neither true nor false.")
         return cls(path, model_type, config, config["max_tokens"], lowercase)
 
-
     @classmethod
     def open_static(cls, path: Path) -> Backbone:
         """A static model: most of its sizes stand in the weights' header, and it may lack config.json."""
         file = path / "config.json"
-        published = read_json(file) if file.is_file() else {}
+        published = read_optional_json(file)
         with Weights.open(path) as weights:
             config = static.sizes(published, weights)
         return cls(path, static.MODEL_TYPE, config, config["max_tokens"], lowercase=False)
@@ -103,9 +105,13 @@ def _family_config(file: Path) -> tuple[str, dict[str, Any]]:
         raise ModelError(
             f"{file}: key 'model_type' is {model_type!r}; this program computes {', '.join(sorted(FAMILIES))}."
         )
-    if "quantization_config" in published:
+    if published.get("quantization_config") is not None:
         raise ModelError(
             f"{file}: key 'quantization_config' asks for a foreign quantised format, which is not read here."
+        )
+    if published.get("auto_map") and model_type not in PUBLISHED_WITH_CODE:
+        raise ModelError(
+            f"{file}: key 'auto_map' is {published['auto_map']!r}, code of the model's own, which is never run here."
         )
     for key, allowed in family.unsupported.items():
         if key in published and published[key] not in allowed:
@@ -114,8 +120,11 @@ def _family_config(file: Path) -> tuple[str, dict[str, Any]]:
             )
     try:
         config = family.canonical(published)
+        check_activation({"hidden_act": None} | config, "hidden_act")
     except KeyError as error:
         raise ModelError(f"{file}: key {error.args[0]!r} is missing; {model_type} models need it.") from error
+    except UncomputedError as error:
+        raise ModelError(f"{file}: {error}.") from error
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ModelError(f"{file} has a size that is not a positive whole number ({error}).") from error
     _check_sizes(file, config)
@@ -141,15 +150,14 @@ def _check_sizes(file: Path, config: Mapping[str, Any]) -> None:
     epsilon = config.get("layer_norm_eps")
     if not isinstance(epsilon, float) or not 0 < epsilon < 1:
         raise ModelError(f"{file}: key 'layer_norm_eps' is {epsilon!r}, not a small positive number.")
-    activation = config.get("hidden_act")
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ModelError(f"{file}: key 'hidden_act' is {activation!r}; this program computes {either(ACTIVATIONS)}.")
     heads, shared = config["num_attention_heads"], config.get("num_key_value_heads") or config["num_attention_heads"]
     if type(shared) is not int or shared <= 0 or heads % shared:
         raise ModelError(f"{file}: key 'num_key_value_heads' is {shared!r}, which does not divide {heads} heads.")
     width = config.get("head_dim") or config["hidden_size"] // heads
     if type(width) is not int or not 0 < width <= MAX_HEAD_WIDTH:
         raise ModelError(f"{file}: key 'head_dim' is {width!r}, not a width from 1 to {MAX_HEAD_WIDTH}.")
+    if width % 2 and not {"theta", "thetas"}.isdisjoint(config):
+        raise ModelError(f"{file}: heads are {width} numbers wide, and an odd number cannot be rotated in pairs.")
 
 
 def _max_tokens(path: Path, config: Mapping[str, Any], settings: Path | None, own: Mapping[str, Any]) -> int:
@@ -159,12 +167,14 @@ def _max_tokens(path: Path, config: Mapping[str, Any], settings: Path | None, ow
         raise ModelError(f"{path / 'config.json'}: key 'max_position_embeddings' is {positions!r}, not a size.")
     room = positions - int(offset)
     file, key, limit = settings, "max_seq_length", own.get("max_seq_length")
-    if limit is None and (path / "tokenizer_config.json").is_file():
-        file, key = path / "tokenizer_config.json", "model_max_length"
-        limit = read_json(file).get(key)
     if limit is None:
-        return room
+        file, key = path / "tokenizer_config.json", "model_max_length"
+        limit = read_optional_json(file).get(key)
+    if limit is None:
+        file, key, limit = path / "config.json", "max_position_embeddings", room
     # Some tokenizers publish 1e30 for "no limit", as a number with an exponent.
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 3:
         raise ModelError(f"{file}: key {key!r} is {limit!r}, not a number of tokens.")
+    if min(limit, room) > MAX_TOKENS:
+        raise ModelError(f"{file}: key {key!r} is {limit!r}; this program computes texts of up to {MAX_TOKENS} tokens.")
     return int(min(limit, room))

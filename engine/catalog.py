@@ -13,6 +13,7 @@ from typing import Any
 
 import resources
 from engine.errors import ModelError
+from engine.published import other_weights
 
 BUNDLED_MODELS = resources.folder() / "models"
 CATALOG_FILE = BUNDLED_MODELS / "catalog.toml"
@@ -93,6 +94,15 @@ def is_model_folder(path: Path) -> bool:
     return (path / "config.json").is_file() or (path / "modules.json").is_file()
 
 
+def no_model(path: Path) -> str:
+    """Why a path that is no model folder is none, in a sentence."""
+    if not path.is_dir():
+        what = "is a file and no folder" if path.exists() else "is not there"
+        return f"{path} {what}, so it is no model folder."
+    others = other_weights(path)
+    return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model.{others}"
+
+
 def local_models(models_dir: Path | None = None) -> dict[str, Path]:
     """The models on this machine by name: those that ship with the program, then those imported into `models_dir`."""
     found: dict[str, Path] = {}
@@ -127,8 +137,8 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
 
 def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | None) -> str:
     available = f"Models here: {', '.join(here) or 'none'}."
-    if text and path.is_dir():
-        return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model. {available}"
+    if text and path.exists():
+        return f"{no_model(path)} {available}"
     if known is not None:
         return (
             f"{known.name} is known but not on this machine: get the folder of {known.hub_id} and bring it in with "

@@ -1,8 +1,17 @@
 """Known trouble of the engine: each error is one sentence that can be shown as it is."""
 
+# Of a sentence, which may quote what a foreign file holds: so much of its start and of its end is shown.
+START_CHARS, END_CHARS = 1000, 200
+
 
 class EngineError(Exception):
     """A known fault: what happened, to which object, and what to do about it."""
+
+    def __str__(self) -> str:
+        sentence = super().__str__()
+        if len(sentence) <= START_CHARS + END_CHARS:
+            return sentence
+        return f"{sentence[:START_CHARS]} ... {sentence[-END_CHARS:]}"
 
 
 class ModelError(EngineError):

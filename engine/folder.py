@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.backbone import TRANSFORMER_CONFIGS, Backbone
-from engine.catalog import Catalog, CatalogModel
+from engine.catalog import Catalog, CatalogModel, is_model_folder, no_model
 from engine.errors import EngineError, ModelError
 from engine.late import LateInteraction, read_late, read_stanford
 from engine.layers.linear import linear
@@ -34,7 +34,7 @@ from engine.modules import (
 )
 from engine.plan import Graph, Plan, Value
 from engine.prompts import Role, read_prompts
-from engine.published import read_json
+from engine.published import read_optional_json
 from engine.tokenizer import Tokenizer
 from engine.weights.packed import is_packed
 from engine.weights.safetensors import Weights
@@ -68,6 +68,8 @@ class ModelFolder:
     @classmethod
     def open(cls, path: Path) -> ModelFolder:
         """Read and check a folder; ModelError names the file and the key of whatever cannot be computed."""
+        if not is_model_folder(path):
+            raise ModelError(no_model(path))
         name = folder_name(path)
         known = Catalog.load().find(name)
         entries = read_listing(path)
@@ -198,8 +200,8 @@ def folder_name(path: Path) -> str:
 
 def _is_stanford(path: Path) -> bool:
     """Whether a folder is a ColBERT as Stanford's code writes it: the projection beside the encoder's tensors."""
-    file = path / "config.json"
-    return file.is_file() and STANFORD in (read_json(file).get("architectures") or [])
+    architectures = read_optional_json(path / "config.json").get("architectures")
+    return isinstance(architectures, list) and STANFORD in architectures
 
 
 def _inline_projection(path: Path, backbone: Backbone) -> Dense:

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.prompts import FILE, Role
-from engine.published import either, read_json
+from engine.published import either, read_json, read_optional_json
 
 QUERY_TOKENS = 32  # of a query, where a checkpoint that fills queries up does not say how far
 
@@ -66,8 +66,8 @@ def read_late(path: Path, own_file: Path, mask_file: Path | None) -> LateInterac
     them. mask_file: config.json of the MultiVectorMask module, None where none is listed.
     """
     file = path / FILE
-    settings = read_json(file) if file.is_file() else {}
-    own = read_json(own_file) if own_file.is_file() else {}
+    settings = read_optional_json(file)
+    own = read_optional_json(own_file)
     by_pylate = any(key in settings for key in PYLATE_KEYS)
     length = _length(file, settings, "query_length")
     if "query_expansion" in own:
@@ -96,7 +96,7 @@ def read_late(path: Path, own_file: Path, mask_file: Path | None) -> LateInterac
 def read_stanford(path: Path) -> LateInteraction:
     """The Stanford settings in artifact.metadata; without the file their defaults."""
     file = path / "artifact.metadata"
-    settings = read_json(file) if file.is_file() else {}
+    settings = read_optional_json(file)
     length = _length(file, settings, "query_maxlen") or QUERY_TOKENS
     markers: dict[Role, str] = {
         "query": _text(file, settings, "query_token_id") or "[unused0]",

@@ -15,7 +15,7 @@ from engine.errors import ModelError
 from engine.layers.pooling import POOLING_MODES
 from engine.models import parameters as p
 from engine.models.parameters import Parameter
-from engine.published import either, inside, read_any_json, read_json
+from engine.published import either, inside, present, read_any_json, read_json, read_optional_json
 
 # The keys of a Pooling module's config.json, and the mode that each switches on.
 POOLING_KEYS = {
@@ -82,7 +82,7 @@ class Normalize:
 def read_listing(path: Path) -> list[Entry] | None:
     """modules.json in order; None where there is none."""
     file = path / "modules.json"
-    if not file.is_file():
+    if not present(file):
         return None
     listing = read_any_json(file)
     if not isinstance(listing, list) or not all(isinstance(entry, dict) for entry in listing):
@@ -102,7 +102,7 @@ def read_listing(path: Path) -> list[Entry] | None:
 def static_listing(path: Path) -> list[Entry] | None:
     """The modules of a static model that lists none: its config.json says whether it normalises."""
     file = path / "config.json"
-    config = read_json(file) if file.is_file() else {}
+    config = read_optional_json(file)
     if config.get("model_type") != "model2vec":
         return None
     return [Entry(STATIC, "")] + [Entry("Normalize", "")] * (config.get("normalize") is True)
@@ -208,7 +208,7 @@ def _read_dense(path: Path, entry: Entry, of: str) -> Dense:
 
 def _check_ends(file: Path, of: str) -> None:
     """Refuse a module that works on anything else; older files do not say what they work on."""
-    config = read_json(file) if file.is_file() else {}
+    config = read_optional_json(file)
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, of):
             raise ModelError(f"{file}: key {key!r} is {config[key]!r}; this program computes {of!r} here.")

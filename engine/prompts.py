@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from engine.catalog import CatalogModel
 from engine.errors import ModelError
-from engine.published import read_json
+from engine.published import read_optional_json
 
 Role = Literal["query", "document"]
 
@@ -23,7 +23,7 @@ def read_prompts(path: Path, known: CatalogModel | None) -> tuple[dict[Role, str
     The folder's own prompts where it has any that are not empty, else the catalog's, else none.
     """
     file = path / FILE
-    settings = read_json(file) if file.is_file() else {}
+    settings = read_optional_json(file)
     own: Any = settings.get("prompts") or {}
     if not isinstance(own, dict) or not all(isinstance(text, str) for text in own.values()):
         raise ModelError(f"{file}: key 'prompts' is not an object of strings.")

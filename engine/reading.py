@@ -12,7 +12,7 @@ from engine.errors import EngineError, ModelError
 from engine.folder import ModelFolder
 from engine.late import Expansion, LateInteraction
 from engine.prompts import Role
-from engine.published import read_json
+from engine.published import read_optional_json
 from engine.tokenizer import Tokenizer
 
 I32 = NDArray[np.int32]
@@ -120,7 +120,7 @@ class LateReader(Reader):
         """The token that fills queries up: the one named, else the mask token, else the one that ends a text."""
         folder = self._folder.transformer
         files = [folder / "tokenizer_config.json", folder / "special_tokens_map.json"]
-        settings = [read_json(file) for file in files if file.is_file()]
+        settings = [read_optional_json(file) for file in files]
         masks, ends = ([own.get(key) for own in settings] for key in ("mask_token", "eos_token"))
         named = [*masks, "[MASK]", "<mask>", *ends] if expansion.token is None else [expansion.token]
         for value in named:

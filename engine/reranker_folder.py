@@ -15,11 +15,12 @@ from engine.catalog import Catalog
 from engine.errors import ModelError
 from engine.folder import ModelFolder, folder_name
 from engine.layers.pooling import POOLING_MODES
+from engine.models.checks import UncomputedError
 from engine.models.classifier import CLASSIFIERS, Classifier
 from engine.models.parameters import Parameter
 from engine.modules import read_listing
 from engine.plan import Graph, Plan
-from engine.published import either, read_json
+from engine.published import either, read_json, read_optional_json
 from engine.tokenizer import Tokenizer
 from engine.weights.safetensors import Weights
 
@@ -87,8 +88,10 @@ class RerankerFolder:
         return [*self.backbone.family.parameters(self.config), *self.classifier.parameters(self.hidden)]
 
     def tokenizer(self) -> Tokenizer:
-        """The folder's tokenizer, checked to fit the word table."""
-        return self.backbone.tokenizer()
+        """The folder's tokenizer, checked to fit the tables."""
+        found = self.backbone.tokenizer()
+        found.check_pairs(self.config["vocab_size"], self.config.get("type_vocab_size"))
+        return found
 
     def weights(self) -> Weights:
         """Map the weights."""
@@ -112,7 +115,7 @@ def is_reranker(path: Path) -> bool:
     if entries is not None and [entry.kind for entry in entries] != ["Transformer"]:
         return False
     file = path / (entries[0].path if entries else "") / "config.json"
-    named = read_json(file).get("architectures") if file.is_file() else None
+    named = read_optional_json(file).get("architectures")
     return isinstance(named, list) and any(str(name).endswith(ARCHITECTURE) for name in named)
 
 
@@ -130,8 +133,9 @@ def _transformer(folder: Path) -> Path:
 def _classifier(file: Path, backbone: Backbone) -> Classifier:
     """The family's head; ModelError where the folder is no reranker with one score."""
     config = backbone.config
-    architectures = config.get("architectures") or []
-    if not any(str(name).endswith(ARCHITECTURE) for name in architectures):
+    architectures = config.get("architectures")
+    named = architectures if isinstance(architectures, list) else []
+    if not any(str(name).endswith(ARCHITECTURE) for name in named):
         raise ModelError(f"{file}: key 'architectures' is {architectures!r}, which is no reranker.")
     if backbone.model_type not in CLASSIFIERS:
         raise ModelError(
@@ -141,7 +145,10 @@ def _classifier(file: Path, backbone: Backbone) -> Classifier:
     count = len(labels) if isinstance(labels, Mapping) else config.get("num_labels", 2)
     if count != 1:
         raise ModelError(f"{file}: key 'id2label' names {count} classes; a reranker has one score.")
-    classifier = CLASSIFIERS[backbone.model_type](config)
+    try:
+        classifier = CLASSIFIERS[backbone.model_type](config)
+    except UncomputedError as error:
+        raise ModelError(f"{file}: {error}.") from error
     if classifier.pooling not in POOLING_MODES:
         raise ModelError(
             f"{file}: key 'classifier_pooling' is {classifier.pooling!r}; this program computes "
@@ -152,9 +159,8 @@ def _classifier(file: Path, backbone: Backbone) -> Classifier:
 
 def _activation(folder: Path, path: Path) -> Callable[[F32], F32]:
     """What the model does with its logit: as either file names it, else the logistic function."""
-    file, named = folder / "config_sentence_transformers.json", None
-    if file.is_file():
-        named = read_json(file).get("activation_fn")
+    file = folder / "config_sentence_transformers.json"
+    named = read_optional_json(file).get("activation_fn")
     if named is None:
         file = path / "config.json"
         config: dict[str, Any] = read_json(file)

@@ -61,6 +61,16 @@ def read_model(file: Path) -> SentencePieceModel:
     return SentencePieceModel(tuple(pieces), kind, charsmap)
 
 
+def check_charsmap(charsmap: bytes) -> None:
+    """ValueError where a normaliser's table is not what it says: the library would believe any size.
+
+    Four bytes with the size of a trie of 32-bit units, the trie, and the texts that it points to.
+    """
+    size = int.from_bytes(charsmap[:4], "little")
+    if len(charsmap) < 4 or size % 4 or 4 + size > len(charsmap):
+        raise ValueError(f"its table of characters claims {size} bytes and has {max(0, len(charsmap) - 4)}")
+
+
 def _piece(message: bytes) -> Piece:
     text, score, kind = "", 0.0, NORMAL
     for number, value in _fields(message):

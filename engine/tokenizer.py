@@ -6,6 +6,7 @@ there are cores, whatever cap the caller was given, and tokenising is some 2 % o
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import unicodedata
@@ -23,6 +24,8 @@ from tokenizers.normalizers import BertNormalizer, Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
 
 from engine.errors import ModelError
+from engine.published import MAX_VOCABULARY_BYTES, present, read_bytes, read_optional_json
+from engine.sentencepiece import check_charsmap
 from engine.vocabularies import build
 
 I32 = NDArray[np.int32]
@@ -118,8 +121,9 @@ class Tokenizer:
         """
         file = folder / "tokenizer.json"
         try:
-            if file.is_file():
-                library = _read(file.read_bytes())
+            published = present(file)
+            if published:
+                library = _read(read_bytes(file, MAX_VOCABULARY_BYTES))
                 library.no_truncation()
                 library.no_padding()
                 _apply_config(library, folder / "tokenizer_config.json")
@@ -127,7 +131,7 @@ class Tokenizer:
                 library = build(folder, model_type)
             if lowercase:
                 _lower(library)
-            found = cls(library, max_tokens, file if file.is_file() else None)
+            found = cls(library, max_tokens, file if published else None)
             _ = found._template  # some faults, such as a missing token for unknown words, show only in use
         except (ModelError, KeyboardInterrupt):
             raise
@@ -141,11 +145,32 @@ class Tokenizer:
             raise ModelError(
                 f"{file} adds {found.special_tokens} special tokens, but the model takes {max_tokens} tokens in all."
             )
-        if table_rows is not None and found.vocab_size > table_rows:
-            raise ModelError(
-                f"{file} has token ids up to {found.vocab_size - 1}, but config.json's 'vocab_size' is {table_rows}."
-            )
+        dropout = getattr(library.model, "dropout", None)
+        if dropout:
+            raise ModelError(f"{file}: key 'dropout' is {dropout}: a text would have other tokens at each reading.")
+        if table_rows is not None:
+            found._check_rows(table_rows, found._template)
         return found
+
+    def check_pairs(self, rows: int, type_rows: int | None) -> None:
+        """Refuse what `encode_pairs` gives where it is no row of the word table, or of that of token types."""
+        template = self._pair_template
+        self._check_rows(rows, template)
+        highest = max(*template.text_types, *(int(types.max(initial=0)) for types in template.types))
+        if type_rows is not None and highest >= type_rows:
+            raise ModelError(
+                f"{self._file or 'The tokenizer'} has token types up to {highest}, "
+                f"but config.json's 'type_vocab_size' is {type_rows}."
+            )
+
+    def _check_rows(self, rows: int, template: Template) -> None:
+        """Refuse ids that are no rows of a table: those of the vocabulary, and those of added special tokens."""
+        highest = max(self.vocab_size - 1, *(int(ids.max(initial=0)) for ids in template.ids))
+        if highest >= rows:
+            raise ModelError(
+                f"{self._file or 'The tokenizer'} has token ids up to {highest}, "
+                f"but config.json's 'vocab_size' is {rows}."
+            )
 
     def published(self) -> bytes:
         """tokenizer.json: as it was read, or what the older files make of it."""
@@ -191,7 +216,17 @@ class Tokenizer:
 
     def _ids(self, text: str) -> I32:
         """Every token of a text, without special tokens."""
-        return np.array(self._tokenizer.encode(_clean(text)[0], add_special_tokens=False).ids, np.int32)
+        return np.array(self._encode(_clean(text)[0]).ids, np.int32)
+
+    def _encode(self, text: str) -> tokenizers.Encoding:
+        """The library's encoding of a text; ModelError where its rules fail on it, as a regular expression may."""
+        try:
+            return self._tokenizer.encode(text, add_special_tokens=False)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:  # bare Exception, and panics, which are not even that
+            file = self._file or "The tokenizer"
+            raise ModelError(f"{file} cannot read a text of {len(text)} characters ({error}).") from error
 
     @cached_property
     def _template(self) -> Template:
@@ -213,7 +248,7 @@ class Tokenizer:
         found: list[I32] = []
         cleaned, origin = _clean(text)
         for start, stop in _pieces(cleaned):
-            offsets = self._tokenizer.encode(cleaned[start:stop], add_special_tokens=False).offsets
+            offsets = self._encode(cleaned[start:stop]).offsets
             found.append(np.array(offsets, np.int32).reshape(-1, 2) + np.int32(start))
         spans = np.concatenate(found)
         return spans if origin is None else origin[spans]
@@ -255,11 +290,9 @@ class BagTokenizer(Tokenizer):
         ids: list[I32] = []
         for text in texts:
             cut = text[: self._longest_chars] if self.drop_unknown else text
-            encoding = self._tokenizer.encode(_clean(cut)[0], add_special_tokens=False)
-            found = np.array(encoding.ids[: self.max_tokens], np.int32)
+            found = np.array(self._encode(_clean(cut)[0]).ids[: self.max_tokens], np.int32)
             ids.append(found[found != self._unknown] if self.drop_unknown and self._unknown is not None else found)
         return ids
-
 
     def excess(self, text: str) -> int:
         """The same; the characters that are cut off count as well."""
@@ -279,6 +312,8 @@ def _read(data: bytes) -> tokenizers.Tokenizer:
     times as long (40 ms and more for 30,000 words), and a window on another thread would be felt to stop.
     """
     content: Any = json.loads(data)
+    if isinstance(content, dict):
+        _check_charsmaps(content.get("normalizer"))
     model = content["model"] if isinstance(content, dict) and isinstance(content.get("model"), dict) else {}
     vocab, added = model.get("vocab"), content.get("added_tokens") if isinstance(content, dict) else None
     if model.get("type") != "WordPiece" or not isinstance(vocab, dict) or not isinstance(added, list):
@@ -300,6 +335,17 @@ def _read(data: bytes) -> tokenizers.Tokenizer:
 def is_read_composed(text: str) -> bool:
     """Whether a text holds Hangul or kana taken apart, which the model's own tokenizer would read as other tokens."""
     return _clean(text)[1] is not None
+
+
+def _check_charsmaps(normalizer: Any) -> None:
+    """Look at the tables of a normaliser before the library does; ValueError where one is not what it says."""
+    if not isinstance(normalizer, dict):
+        return
+    charsmap = normalizer.get("precompiled_charsmap")
+    if isinstance(charsmap, str) and charsmap:
+        check_charsmap(base64.b64decode(charsmap))
+    for inner in normalizer.get("normalizers") or ():
+        _check_charsmaps(inner)
 
 
 def _clean(text: str) -> tuple[str, I32 | None]:
@@ -353,14 +399,9 @@ def _lower(library: tokenizers.Tokenizer) -> None:
 def _apply_config(library: tokenizers.Tokenizer, file: Path) -> None:
     """Let tokenizer_config.json override a BERT normaliser, as the reference's tokenizer class does."""
     normalizer = library.normalizer
-    if not isinstance(normalizer, BertNormalizer) or not file.is_file():
+    if not isinstance(normalizer, BertNormalizer):
         return
-    try:
-        config: Any = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{file} cannot be read as JSON ({error}).") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{file} is not a JSON object.")
+    config = read_optional_json(file)
     for key, attribute in _BERT_OVERRIDES.items():
         if key not in config:
             continue

@@ -15,8 +15,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from engine import sentencepiece
 from engine.errors import ModelError
-from engine.published import read_json
-from engine.sentencepiece import Piece
+from engine.published import MAX_VOCABULARY_BYTES, present, read_json, read_optional_json
+from engine.sentencepiece import Piece, check_charsmap
 
 SENTENCEPIECE_FILES = ("sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "tokenizer.model")
 
@@ -50,7 +50,7 @@ class Files:
     def find(self, *names: str) -> Path:
         """The first of these files that is there."""
         for name in names:
-            if (self.folder / name).is_file():
+            if present(self.folder / name):
                 return self.folder / name
         raise ModelError(f"{self.folder / 'tokenizer.json'} is missing, and so is {names[0]} to build it from.")
 
@@ -59,8 +59,7 @@ def build(folder: Path, model_type: str) -> Tokenizer:
     """The tokenizer of a folder without tokenizer.json; ModelError where its class is not known here."""
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            settings |= {key: value for key, value in read_json(folder / name).items() if value is not None}
+        settings |= {key: value for key, value in read_optional_json(folder / name).items() if value is not None}
     named = settings.get("tokenizer_class", CLASS_OF_FAMILY.get(model_type))
     builder = BUILDERS.get(named.removesuffix("Fast")) if isinstance(named, str) else None
     if builder is None:
@@ -89,11 +88,10 @@ def _add_tokens(library: Tokenizer, files: Files) -> None:
     if not isinstance(listed, dict) or not all(number.isdigit() for number in listed):
         raise ModelError(f"{file}: key 'added_tokens_decoder' is not an object of token ids.")
     wanted = {int(number): _listed(value) for number, value in listed.items()}
-    if (files.folder / "added_tokens.json").is_file():
-        for text, number in read_json(files.folder / "added_tokens.json").items():
-            if type(number) is not int:
-                raise ModelError(f"{files.folder / 'added_tokens.json'}: key {text!r} is {number!r}, not a token id.")
-            wanted.setdefault(number, AddedToken(text, normalized=False, special=False))
+    for text, number in read_optional_json(files.folder / "added_tokens.json").items():
+        if type(number) is not int:
+            raise ModelError(f"{files.folder / 'added_tokens.json'}: key {text!r} is {number!r}, not a token id.")
+        wanted.setdefault(number, AddedToken(text, normalized=False, special=False))
     for number, token in sorted(wanted.items()):
         add = library.add_special_tokens if token.special else library.add_tokens
         add([token])
@@ -176,7 +174,7 @@ def _with_roberta_template(
 def _byte_pairs(files: Files) -> tuple[Tokenizer, Path]:
     """vocab.json and merges.txt: byte-level pairs (Radford et al. 2019)."""
     file, merges = files.find("vocab.json"), files.find("merges.txt")
-    vocab = read_json(file)
+    vocab = read_json(file, MAX_VOCABULARY_BYTES)
     try:
         lines = merges.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
@@ -234,6 +232,10 @@ def _xlm_roberta(files: Files) -> Tokenizer:
     vocab += [(piece.text, piece.score) for piece in model.pieces[3:]]
     library = Tokenizer(models.Unigram([*vocab, (tokens[4].content, 0.0)], unk_id=3, byte_fallback=False))
     if model.charsmap:
+        try:
+            check_charsmap(model.charsmap)
+        except ValueError as error:
+            raise ModelError(f"{file} is not a usable tokenizer ({error}).") from error
         library.normalizer = normalizers.Precompiled(model.charsmap)
     library.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]

@@ -14,6 +14,7 @@ from engine.layers.heads import Heads
 from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.models import parameters as p
+from engine.models.checks import check_whole
 from engine.models.parameters import Parameter
 from engine.plan import Graph, Value
 
@@ -27,7 +28,9 @@ class Bert:
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         """The config with what older files leave out."""
-        return {"layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2} | config
+        found = {"layer_norm_eps": 1e-12, "hidden_act": "gelu", "type_vocab_size": 2} | config
+        check_whole(found, "type_vocab_size")
+        return found
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:

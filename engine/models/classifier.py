@@ -14,6 +14,7 @@ from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.layers.pooling import pool
 from engine.models import parameters as p
+from engine.models.checks import check_activation, check_flags
 from engine.models.parameters import Parameter
 from engine.plan import Graph, Value
 
@@ -76,11 +77,14 @@ def _distilbert(config: dict[str, Any]) -> Classifier:
 
 
 def _modernbert(config: dict[str, Any]) -> Classifier:
+    found: dict[str, Any] = {"classifier_bias": False, "classifier_activation": "gelu"} | config
+    check_flags(found, "classifier_bias")
+    check_activation(found, "classifier_activation")
     first = Layer(
         "/head.dense",
         config["hidden_size"],
-        bias=config.get("classifier_bias", False),
-        activation=config.get("classifier_activation", "gelu"),
+        bias=found["classifier_bias"],
+        activation=found["classifier_activation"],
         norm="/head.norm",
         norm_bias=config["norm_bias"],
     )

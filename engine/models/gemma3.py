@@ -16,6 +16,7 @@ from engine.layers.linear import linear
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import rotary, rotation_table
 from engine.models import parameters as p
+from engine.models.checks import check_flags, check_layer_kinds, check_layers, check_positive, check_whole
 from engine.models.parameters import Parameter
 from engine.models.qwen3 import attention_parameters, heads_of, inner_parameters
 from engine.models.rope import thetas
@@ -44,11 +45,19 @@ class Gemma3Text:
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         full = DEFAULTS | config
+        check_layers(full)
+        check_flags(full, "attention_bias", "use_bidirectional_attention")
+        check_positive(full, "query_pre_attn_scalar")
+        check_whole(full, "sliding_window")
         # Older files call the pattern _sliding_window_pattern.
         every = config.get("_sliding_window_pattern", full["sliding_window_pattern"])
+        check_whole({"sliding_window_pattern": every}, "sliding_window_pattern")
         kinds = ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(full["num_hidden_layers"])]
         full.setdefault("layer_types", kinds)
-        return full | {"hidden_act": full["hidden_activation"], "layer_norm_eps": full["rms_norm_eps"]}
+        check_layer_kinds(full)
+        found = thetas(full, full="rope_theta", sliding="rope_local_base_freq")
+        names = {"hidden_act": full["hidden_activation"], "layer_norm_eps": full["rms_norm_eps"]}
+        return full | names | {"thetas": found}
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:
@@ -70,7 +79,7 @@ class Gemma3Text:
         both_ways = config["use_bidirectional_attention"]
         # Read both ways the window is shared by the two sides; causal, it counts the query itself.
         near = config["sliding_window"] // 2 if both_ways else config["sliding_window"] - 1
-        theta = thetas(config, full="rope_theta", sliding="rope_local_base_freq")
+        theta = config["thetas"]
         tables = {kind: rotation_table(config["max_tokens"], heads.width, theta[kind]) for kind in theta}
         scale = 1.0 / math.sqrt(config["query_pre_attn_scalar"])
         x = embedding(g, word="embeddings.word", factor=math.sqrt(config["hidden_size"]))

@@ -16,6 +16,7 @@ from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.layers.rotary import rotary, rotation_table
 from engine.models import parameters as p
+from engine.models.checks import check_flags, check_layer_kinds, check_layers, check_whole
 from engine.models.parameters import Parameter
 from engine.models.rope import thetas
 from engine.plan import Graph, Value
@@ -36,10 +37,15 @@ class ModernBert:
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         full = DEFAULTS | config
+        check_layers(full)
+        check_flags(full, "norm_bias", "attention_bias", "mlp_bias")
+        check_whole(full, "local_attention", "global_attn_every_n_layers")
         every = full["global_attn_every_n_layers"]
         kinds = ["sliding_attention" if i % every else "full_attention" for i in range(full["num_hidden_layers"])]
         full.setdefault("layer_types", kinds)
-        return full | {"hidden_act": full["hidden_activation"], "layer_norm_eps": full["norm_eps"]}
+        check_layer_kinds(full)
+        found = thetas(full, full="global_rope_theta", sliding="local_rope_theta")
+        return full | {"hidden_act": full["hidden_activation"], "layer_norm_eps": full["norm_eps"], "thetas": found}
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:
@@ -65,7 +71,7 @@ class ModernBert:
         """The hidden states behind the final norm: (tokens, hidden)."""
         eps, count, act = config["norm_eps"], config["num_attention_heads"], config["hidden_act"]
         heads = Heads(count, count, config["hidden_size"] // count)
-        theta = thetas(config, full="global_rope_theta", sliding="local_rope_theta")
+        theta = config["thetas"]
         tables = {kind: rotation_table(config["max_tokens"], heads.width, theta[kind]) for kind in theta}
         x = layer_norm(g, embedding(g, word="embeddings.word"), "embeddings.norm", eps)
         for i, kind in enumerate(config["layer_types"]):

@@ -18,6 +18,7 @@ from engine.layers.heads import Heads
 from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.models import parameters as p
+from engine.models.checks import check_whole
 from engine.models.parameters import Parameter
 from engine.plan import Graph, Value
 
@@ -50,7 +51,10 @@ class MPNet:
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         defaults = {"layer_norm_eps": 1e-12, "hidden_act": "gelu", "relative_attention_num_buckets": 32}
-        return defaults | config | {"position_offset": POSITION_OFFSET}
+        found = defaults | config | {"position_offset": POSITION_OFFSET}
+        # Each direction has half of the buckets, and half of those are for single distances.
+        check_whole(found, "relative_attention_num_buckets", least=4)
+        return found
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:

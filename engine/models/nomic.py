@@ -17,6 +17,7 @@ from engine.layers.linear import linear
 from engine.layers.norm import layer_norm
 from engine.layers.rotary import rotary, rotation_table
 from engine.models import parameters as p
+from engine.models.checks import check_whole
 from engine.models.parameters import Parameter
 from engine.models.rope import theta
 from engine.plan import Graph, Value
@@ -44,11 +45,16 @@ class NomicBert:
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         if "n_embd" not in config:
-            return {"layer_norm_eps": 1e-12, "hidden_act": "silu", "rope_theta": 1000.0} | config
-        found = config | {new: config[old] for new, old in PUBLISHED.items() if old in config}
-        multiple = config.get("pad_vocab_size_multiple", 1)
-        found["vocab_size"] = -(-config["vocab_size"] // multiple) * multiple
-        return found | {"hidden_act": GATES.get(config.get("activation_function", "swiglu"), "")}
+            found = {"layer_norm_eps": 1e-12, "hidden_act": "silu", "type_vocab_size": 0} | config
+        else:
+            found = {"pad_vocab_size_multiple": 1, "type_vocab_size": 0} | config
+            found |= {new: config[old] for new, old in PUBLISHED.items() if old in config}
+            check_whole(found, "pad_vocab_size_multiple")
+            multiple = found["pad_vocab_size_multiple"]
+            found["vocab_size"] = -(-config["vocab_size"] // multiple) * multiple
+            found["hidden_act"] = GATES[config.get("activation_function", "swiglu")]
+        check_whole(found, "type_vocab_size", least=0)
+        return found | {"theta": theta(found, 1000.0)}
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:
@@ -58,8 +64,7 @@ class NomicBert:
             p.table("embeddings.word", config["vocab_size"], hidden, "embeddings.word_embeddings"),
             *p.norm("embeddings.norm", hidden, "emb_ln"),
         ]
-        if config.get("type_vocab_size", 0):
-            rows = config["type_vocab_size"]
+        if rows := config["type_vocab_size"]:
             found.insert(1, p.table("embeddings.type", rows, hidden, "embeddings.token_type_embeddings"))
         for i in range(config["num_hidden_layers"]):
             name, source = f"layers.{i}", f"encoder.layers.{i}"
@@ -77,7 +82,7 @@ class NomicBert:
         """The hidden states of the last layer: (tokens, hidden)."""
         eps, count, act = config["layer_norm_eps"], config["num_attention_heads"], config["hidden_act"]
         heads = Heads(count, count, config["hidden_size"] // count)
-        table = rotation_table(config["max_tokens"], heads.width, theta(config, 1000.0))
+        table = rotation_table(config["max_tokens"], heads.width, config["theta"])
         types = "embeddings.type" if "embeddings.type" in g.shapes else None
         x = layer_norm(g, embedding(g, word="embeddings.word", token_type=types), "embeddings.norm", eps)
         for i in range(config["num_hidden_layers"]):

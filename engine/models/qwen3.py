@@ -16,6 +16,7 @@ from engine.layers.linear import linear
 from engine.layers.norm import rms_norm
 from engine.layers.rotary import rotary, rotation_table
 from engine.models import parameters as p
+from engine.models.checks import check_flags, check_layers
 from engine.models.parameters import Parameter
 from engine.models.rope import theta
 from engine.plan import Graph, Value
@@ -51,12 +52,14 @@ class Qwen3:
     """Qwen3-Embedding in every size, and other models with `model_type` "qwen3"."""
 
     prefixes = ("", "model.")
-    unsupported: dict[str, tuple[Any, ...]] = {"use_sliding_window": (False,)}
+    unsupported: dict[str, tuple[Any, ...]] = {"use_sliding_window": (False, None)}
 
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         found = {"rms_norm_eps": 1e-6, "hidden_act": "silu", "attention_bias": False} | config
-        return found | {"layer_norm_eps": found["rms_norm_eps"]}
+        check_layers(found)
+        check_flags(found, "attention_bias")
+        return found | {"layer_norm_eps": found["rms_norm_eps"], "theta": theta(config, 1_000_000.0)}
 
     @staticmethod
     def parameters(config: dict[str, Any]) -> list[Parameter]:
@@ -75,7 +78,7 @@ class Qwen3:
     def forward(g: Graph, config: dict[str, Any]) -> Value:
         """The hidden states behind the final norm: (tokens, hidden)."""
         eps, heads, act = config["rms_norm_eps"], heads_of(config), config["hidden_act"]
-        table = rotation_table(config["max_tokens"], heads.width, theta(config, 1_000_000.0))
+        table = rotation_table(config["max_tokens"], heads.width, config["theta"])
         x = embedding(g, word="embeddings.word")
         for i in range(config["num_hidden_layers"]):
             name = f"layers.{i}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.models.bert import Bert
+from engine.models.checks import check_whole
 from engine.plan import Graph, Value
 
 
@@ -21,7 +22,9 @@ class Roberta(Bert):
     @staticmethod
     def canonical(config: dict[str, Any]) -> dict[str, Any]:
         """Positions count from pad_token_id + 1: so many rows of the position table are never a position."""
-        return Bert.canonical(config) | {"position_offset": config.get("pad_token_id", 1) + 1}
+        found = {"pad_token_id": 1} | Bert.canonical(config)
+        check_whole(found, "pad_token_id", least=0)
+        return found | {"position_offset": found["pad_token_id"] + 1}
 
     @staticmethod
     def forward(g: Graph, config: dict[str, Any]) -> Value:

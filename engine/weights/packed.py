@@ -22,7 +22,7 @@ from engine.models.parameters import Parameter
 from engine.weights import int8
 from engine.weights.loaded import Index, LinearI8, Loaded, TableF32, TableI8, Vector
 from engine.weights.safetensors import Weights
-from engine.weights.sources import find_sources, index_of
+from engine.weights.sources import check_finite, find_sources, index_of
 from engine.weights.stored import StoredPrecision, is_small
 
 F32 = NDArray[np.float32]
@@ -125,15 +125,22 @@ def _packed(parameter: Parameter, weights: Weights, rows: int) -> Loaded:
     if parameter.kind == "index":
         return Index(index_of(parameter, weights, name, rows))
     if parameter.kind == "vector":
-        return Vector(weights.f32(name, shape))
+        return Vector(_numbers(weights, name, shape))
     if is_small(parameter):
-        return TableF32(weights.f32(name, shape))
+        return TableF32(_numbers(weights, name, shape))
     if parameter.kind == "table":
-        return TableI8(_codes(weights, f"{name}.q8", shape), weights.f32(f"{name}.scale", shape[:1]))
+        return TableI8(_codes(weights, f"{name}.q8", shape), _numbers(weights, f"{name}.scale", shape[:1]))
     panels, depth = int8.panel_count(shape[0]), int8.padded_inputs(shape[1])
     codes = _codes(weights, f"{name}.q8", (panels, depth // 2, int8.PANEL, 2))
-    scales = weights.f32(f"{name}.scale", (panels, depth // int8.GROUP, int8.PANEL))
+    scales = _numbers(weights, f"{name}.scale", (panels, depth // int8.GROUP, int8.PANEL))
     return LinearI8(codes, scales, *shape)
+
+
+def _numbers(weights: Weights, name: str, shape: tuple[int, ...]) -> F32:
+    """Float numbers of the packed file: few beside the codes, so looking at each costs next to nothing."""
+    values = weights.f32(name, shape)
+    check_finite(weights, name, values)
+    return values
 
 
 def _codes(weights: Weights, name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:

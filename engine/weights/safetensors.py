@@ -25,11 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import ModelError
+from engine.published import other_weights, present, read_any_json
 
 SINGLE_FILE = "model.safetensors"
 SHARD_INDEX = "model.safetensors.index.json"
-MAX_HEADER_BYTES = 100_000_000
 DIGEST_BLOCK_BYTES = 16 << 20
+MAX_HEADER_BYTES = 16_000_000  # some hundred thousand tensors; the largest published headers have 2 MB
 
 # BF16 has no NumPy dtype: its bits are kept as uint16 and widened when a tensor is asked for.
 DTYPES: dict[str, str] = {
@@ -37,7 +38,12 @@ DTYPES: dict[str, str] = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "|b1",
 }  # fmt: skip
 
-PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
+# What often stands where safetensors belong, by its first bytes.
+IMPOSTORS = {
+    b"GGUF": "weights in the format GGUF", b"PK\x03\x04": "a zip, such as torch.save writes around a Python pickle",
+    b"\x80": "a Python pickle", b"version https://git-lfs": "a pointer of Git LFS in place of the weights",
+    b"<": "a web page", b"\x89HDF": "weights in the format HDF5",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,18 +86,13 @@ class Weights:
         Raises ModelError where there are none, or where a file is not what its header says.
         """
         single = folder / SINGLE_FILE
-        if single.is_file():
+        if present(single):
             return cls.open_files((single,))
         index = folder / SHARD_INDEX
-        if index.is_file():
+        if present(index):
             return _open_shards(folder, index)
-        for name in PICKLES:
-            if (folder / name).is_file():
-                raise ModelError(
-                    f"{folder / name} is a Python pickle, which can run code when it is read; "
-                    f"this program reads {SINGLE_FILE} only. Get the model's safetensors files."
-                )
-        raise ModelError(f"{folder} holds no {SINGLE_FILE} and no {SHARD_INDEX}, so it has no weights to read.")
+        others = other_weights(folder)
+        raise ModelError(f"{folder} holds no {SINGLE_FILE} and no {SHARD_INDEX}, so it has no weights to read.{others}")
 
     @classmethod
     def open_files(cls, paths: Iterable[Path]) -> Weights:
@@ -173,8 +174,13 @@ class Weights:
             raise ModelError(
                 f"{self.paths[tensor.file]}: tensor {name!r} holds {tensor.dtype}, not floating-point numbers."
             )
-        values: NDArray[np.float32] = self.array(name, shape, rows=rows).astype(np.float32, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold becomes infinite
+            values: NDArray[np.float32] = self.array(name, shape, rows=rows).astype(np.float32, copy=False)
         return values
+
+    def file(self, name: str) -> Path:
+        """The file that holds a tensor; ModelError where it is missing."""
+        return self.paths[self._find(name, None).file]
 
     @property
     def fingerprint(self) -> str:
@@ -237,10 +243,7 @@ class Weights:
 
 
 def _open_shards(folder: Path, index: Path) -> Weights:
-    try:
-        listing = json.loads(index.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{index} cannot be read as JSON ({error}).") from error
+    listing = read_any_json(index)
     placed = listing.get("weight_map") if isinstance(listing, dict) else None
     if not isinstance(placed, dict) or not placed:
         raise ModelError(f"{index}: key 'weight_map' does not list the tensors.")
@@ -250,7 +253,7 @@ def _open_shards(folder: Path, index: Path) -> Weights:
             raise ModelError(f"{index}: key 'weight_map' puts {name!r} into {shard!r}, which is not a file beside it.")
     shards = sorted(set(placed.values()))
     for shard in shards:
-        if not (folder / shard).is_file():
+        if not present(folder / shard):
             raise ModelError(f"{index} names {shard}, which is not in {folder}.")
     weights = Weights.open_files(folder / shard for shard in shards)
     for name, shard in placed.items():
@@ -301,6 +304,9 @@ def _read_header(path: Path, mapping: mmap.mmap) -> tuple[dict[str, Any], int]:
     """The header as a dict and the file offset at which tensor data starts."""
     if len(mapping) < 8:
         raise ModelError(f"{path} is {len(mapping)} bytes long: too short for a safetensors file.")
+    for start, kind in IMPOSTORS.items():
+        if mapping[: len(start)] == start and mapping[8:9] != b"{":
+            raise ModelError(f"{path} is {kind}, and no safetensors file; it is not read.")
     (length,) = struct.unpack("<Q", mapping[:8])
     if length > MAX_HEADER_BYTES or 8 + length > len(mapping):
         raise ModelError(f"{path}: the header claims {length} bytes; the file is cut off or is no safetensors file.")
@@ -332,10 +338,13 @@ def _tensors(path: Path, header: Mapping[str, Any], number: int, data_start: int
     tensors = {
         name: _tensor(path, name, entry, number, data_start) for name, entry in header.items() if name != "__metadata__"
     }
+    for name, tensor in tensors.items():
+        if tensor.stop > size:
+            raise ModelError(
+                f"{path}: tensor {name!r} ends behind the end of the file (key 'data_offsets'); the file is cut off."
+            )
     position = data_start
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].stop)):
-        if tensor.stop > size:
-            raise ModelError(f"{path}: tensor {name!r} ends behind the end of the file; the file is cut off.")
         if tensor.start != position:
             trouble = "overlaps the tensor before it" if tensor.start < position else "leaves a gap before it"
             raise ModelError(f"{path}: tensor {name!r} {trouble} (key 'data_offsets').")

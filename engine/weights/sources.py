@@ -17,6 +17,8 @@ from engine.weights.stored import Form, StoredPrecision, decode, encode, form_of
 
 F32 = NDArray[np.float32]
 
+FINITE_BLOCK = 1 << 20  # numbers that are looked at at once
+
 # Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
 _LEGACY = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
@@ -52,13 +54,14 @@ class Source:
             return cls(parameter, weights, parameter.sources, table_rows)
         names = tuple(_published_name(_full_name(source, prefix), weights) for source in parameter.sources)
         shapes = [weights.shape(name) for name in names]
-        together = (sum(shape[0] for shape in shapes if shape), *shapes[0][1:])
-        if together != parameter.shape or any(shape[1:] != shapes[0][1:] for shape in shapes):
-            raise ModelError(
-                f"{weights.paths[0]}: tensor {names[0]!r} has shape {list(shapes[0])}, "
-                f"but config.json calls for {list(parameter.shape)}"
-                + (f" of {len(shapes)} such tensors together." if len(shapes) > 1 else ".")
-            )
+        rows = sum(shape[0] for shape in shapes if shape)
+        for name, shape in zip(names, shapes, strict=True):
+            if not shape or shape[1:] != parameter.shape[1:] or rows != parameter.shape[0]:
+                raise ModelError(
+                    f"{weights.file(name)}: tensor {name!r} has shape {list(shape)}, "
+                    f"but config.json calls for {list(parameter.shape)}"
+                    + (f" of {len(shapes)} such tensors together." if len(shapes) > 1 else ".")
+                )
         return cls(parameter, weights, names, table_rows)
 
     def rows(self, start: int, stop: int) -> NDArray[Any]:
@@ -95,7 +98,20 @@ class Source:
         # Tables of static models are published in int8 too, whose numbers count as they are.
         if self.parameter.kind == "table" and self.weights.dtype(name) == "I8":
             return self.weights.array(name, rows=rows).astype(np.float32)
-        return self.weights.f32(name, rows=rows)
+        values = self.weights.f32(name, rows=rows)
+        check_finite(self.weights, name, values)
+        return values
+
+
+def check_finite(weights: Weights, name: str, values: F32) -> None:
+    """Refuse numbers of a tensor with NaN or infinity among them: every vector would be NaN.
+
+    Looked at once, when the numbers are laid out; in blocks, as tables may be large.
+    """
+    flat = values.reshape(-1)
+    for start in range(0, flat.size, FINITE_BLOCK):
+        if not np.isfinite(flat[start : start + FINITE_BLOCK]).all():
+            raise ModelError(f"{weights.file(name)}: tensor {name!r} holds numbers that are not finite.")
 
 
 def _full_name(source: str, prefix: str) -> str:

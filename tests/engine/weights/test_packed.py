@@ -147,10 +147,13 @@ def test_weights_that_are_no_numbers_are_not_packed(tmp_path: Path) -> None:
     folder = tmp_path / "nan"
     shutil.copytree(TINY, folder)
     rewrite(folder, **{QUERY: np.full((64, 64), np.nan, np.float32)})
-    with pytest.raises(ModelError, match="cannot be packed"):
+    with pytest.raises(ModelError, match="not finite"):
         convert(folder, tmp_path / "out")
     with pytest.raises(ModelError, match="not finite"):
         verify(folder)
+    rewrite(folder, **{QUERY: np.full((64, 64), 1e30, np.float32)})
+    with pytest.raises(ModelError, match=r"cannot be packed.*too large"):
+        convert(folder, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["nan"]
 
 
