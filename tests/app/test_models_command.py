@@ -72,4 +72,4 @@ def test_wrong_usage_ends_with_two(data: str, arguments: list[str], capsys: pyte
 def test_a_folder_that_is_no_model_is_a_sentence(tmp_path: Path, data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--data-dir", data, "models", "import", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and "config.json is missing" in err
+    assert out == "" and err.count("\n") == 1 and "holds no config.json and no modules.json" in err

@@ -360,10 +360,11 @@ def test_weights_that_cannot_be_rounded_are_refused_and_leave_nothing(tmp_path: 
     model, place = tmp_path / "model", tmp_path / "place"
     shutil.copytree(TINY, model)
     tensors = {n: v.copy() for n, v in safetensors.numpy.load_file(model / "model.safetensors").items()}
-    tensors["encoder.layer.1.output.dense.weight"][3, 3] = np.inf
-    safetensors.numpy.save_file(tensors, model / "model.safetensors")
-    with pytest.raises(ModelError, match="cannot be packed"):
-        Encoder.load(model, precision="int8", workers=1, disk_weights=place)
+    for value, words in ((1e30, "cannot be packed"), (np.inf, "not finite")):
+        tensors["encoder.layer.1.output.dense.weight"][3, 3] = value
+        safetensors.numpy.save_file(tensors, model / "model.safetensors")
+        with pytest.raises(ModelError, match=words):
+            Encoder.load(model, precision="int8", workers=1, disk_weights=place)
     assert others_in(place) == [opening.LOCK_NAME] and not weights_in(place)
 
 
