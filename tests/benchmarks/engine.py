@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.encoder import PRECISIONS
+from engine.options import PRECISIONS
 from tests.benchmarks import bars, graphs, peers, shapes, workloads
 from tests.benchmarks.contestant import Contestant, Missing
 from tests.benchmarks.rounds import Times, alternate

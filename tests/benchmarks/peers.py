@@ -49,25 +49,22 @@ class Inkling:
             model._reader = self._reader
             return lambda: model.encode([work.text])
         if self._is_reranker:
-            model._tokenizer = _Read(list(zip(work.ids, work.types or [], strict=True)))
-            return lambda: model.score("", work.ids)[:, None]
-        model._reader = _Read(work.ids)
+            model._tokenizer, pairs = _Read(), list(zip(work.ids, work.types or [], strict=True))
+            return lambda: model.score("", pairs)[:, None]
+        model._reader = _Read()
         return lambda: model.encode(work.ids)
 
 
 class _Read:
-    """Stands where a reader or a tokenizer would."""
+    """Stands where a reader or a tokenizer would, for texts that are token ids already."""
 
-    def __init__(self, found: Any):
-        self._found = found
+    def encode_pairs(self, _: str, pairs: Any) -> Any:
+        return pairs
 
-    def encode_pairs(self, *_: Any) -> Any:
-        return self._found
-
-    def read(self, *_: Any) -> Any:
+    def read(self, ids: Any, *_: Any) -> Any:
         from engine.reading import Reading
 
-        return Reading(list(self._found))
+        return Reading(ids)
 
 
 class Padded:
