@@ -26,13 +26,12 @@ class Missing(Exception):
 
 
 class Contestant:
-    """The parent's handle of such a process; threads and ISA are fixed when it starts."""
+    """The parent's handle of such a process; threads and instruction set are fixed when it starts."""
 
-    def __init__(self, engine: str, model: str, folder: Path, works: Path, threads: int, isa: str):
+    def __init__(self, engine: str, model: str, folder: Path, works: Path, threads: int, environment: dict[str, str]):
         self.engine, self.threads = engine, threads
         command = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.contestant"]
         arguments = [engine, model, str(folder), str(works), str(threads)]
-        environment = peers.environment(engine, threads, isa)
         self._process = subprocess.Popen(
             [*command, *arguments], env=environment, cwd=TREE, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -87,7 +87,8 @@ def _start(model: str, folder: Path, file: Path, threads: int, options: argparse
         try:
             if name in peers.GRAPHS:
                 graphs.make(model, folder, peers.GRAPHS[name])
-            found.append(Contestant(name, model, folder, file, threads, options.isa))
+            environment = peers.environment(name, threads, options.isa, options.store)
+            found.append(Contestant(name, model, folder, file, threads, environment))
         except Missing as error:
             print(f"not measured: {error}")
         except subprocess.CalledProcessError as error:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.benchmarks import masked
 from tests.benchmarks.shapes import SHAPES
 from tests.benchmarks.workloads import LONGEST, Work, cut_ids, open_tokenizer
 
@@ -195,15 +196,20 @@ FP32_PEERS = ("onnxruntime fused", "onnxruntime plain", "openvino", "torch", "nu
 GRAPHS = {"onnxruntime fused": "fused", "onnxruntime plain": "plain", "onnxruntime int8": "int8", "openvino": "plain"}
 
 
-def environment(engine: str, threads: int, isa: str) -> dict[str, str]:
+# How each library is told to do without AVX-512 and VNNI; onnxruntime and openvino cannot be told (masked.py).
+AVX2 = {
+    "INKLING_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL",
+}  # fmt: skip
+
+
+def environment(engine: str, threads: int, isa: str, store: Path) -> dict[str, str]:
     """What a process for this engine is started with; isa: "native", or "avx2" for all alike."""
     found = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
     found |= {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
-    if engine == "numpy":
-        found["INKLING_ISA"] = "reference"
-    elif isa == "avx2":
-        found["INKLING_ISA"] = "avx2"
     if isa == "avx2":
-        found |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-        found["OPENBLAS_CORETYPE"] = "Haswell"
-    return found
+        found |= AVX2
+        if engine in GRAPHS:
+            found |= masked.environment(store)
+    return found | {"INKLING_ISA": "reference"} if engine == "numpy" else found
