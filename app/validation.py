@@ -19,11 +19,10 @@ from engine import CrossEncoder, Encoder, EngineError, Role
 from engine.fidelity import measure, probe_texts
 from engine.kernels.loader import REFERENCE
 from engine.layers.norm import of_unit_length
-from engine.options import PRECISIONS
+from engine.options import available_precisions
 from engine.record import LEAST_LIKENESS
 from engine.reranker_folder import RerankerFolder, open_folder
 from engine.tokenizer import is_read_composed
-from engine.weights.packed import is_packed
 
 Rows = list[NDArray[np.float32]]  # of each text (rows, width): one row, or one a token
 Model = Encoder | CrossEncoder
@@ -129,11 +128,8 @@ class Validation:
 
     def precisions(self) -> tuple[str, ...]:
         """What is validated of what the folder allows."""
-        with open_folder(self.path).weights() as weights:
-            packed = is_packed(weights)
-        if self.precision != "auto":
-            return (self.precision,)
-        return tuple(name for name in PRECISIONS if name != "auto" and not (packed and name == "fp32"))
+        available = available_precisions(open_folder(self.path))
+        return available if self.precision == "auto" else (self.precision,)
 
     def _load(self, precision: str, *, workers: int | None = None, compiled: bool = True) -> Model:
         threads = workers or self.workers

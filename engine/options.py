@@ -45,6 +45,13 @@ def chosen_precision(asked: str, folder: Folder) -> Precision:
         return "int8" if is_packed(weights) else "fp32"
 
 
+def available_precisions(folder: Folder) -> tuple[str, ...]:
+    """What the folder's weights can be computed in."""
+    with folder.weights() as weights:
+        packed = is_packed(weights)
+    return tuple(name for name in PRECISIONS if name != "auto" and not (packed and name == "fp32"))
+
+
 def chosen_workers(asked: int | None) -> int:
     """Threads at most; None leaves one core free. EngineError where the number is impossible."""
     if asked is not None and asked < 1:

@@ -103,6 +103,12 @@ def _validate() -> CommandModule:
     return validate
 
 
+def _bench() -> CommandModule:
+    from app.cli import bench
+
+    return bench
+
+
 def _eval() -> CommandModule:
     from app.cli import evaluate
 
@@ -119,6 +125,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "models": Subcommand(_models, "list, import, verify or convert embedding models"),
     "embed": Subcommand(_embed, "turn texts into vectors"),
     "validate": Subcommand(_validate, "check that a model computes here what it should"),
+    "bench": Subcommand(_bench, "measure how fast a model is on this machine"),
     "eval": Subcommand(_eval, "measure ranking quality on a set with known answers"),
 }
 
