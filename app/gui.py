@@ -154,12 +154,15 @@ class GuiClients:
     def __init__(self, places: paths.Folders, chosen: settings.Settings) -> None:
         self.desktop = DesktopBridge()
         self._settings = SettingsBridge(places.settings, chosen, self.desktop)
-        self.search = SearchBridge(places.data, chosen.search_workers or None, self.desktop.bug)
+        self.search = SearchBridge(
+            places.data, chosen.search_workers or None, self.desktop.bug, disk_weights=places.disk_weights
+        )
         options = IndexerOptions(
             data_dir=places.data,
             model=chosen.model,
             precision=chosen.precision,
             workers=chosen.index_workers or default_workers(),
+            disk_weights=places.disk_weights,
         )
         self.index = IndexBridge(options, self.desktop.bug)
         self.views = Clients(self.search, self.index, self.desktop, self._settings)

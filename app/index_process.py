@@ -76,6 +76,8 @@ def option_arguments(options: IndexerOptions) -> list[str]:
         *("--precision", options.precision, "--workers", str(options.workers)),
         *("--vector-chunks", str(options.vector_chunks_per_file)),
     ]
+    if options.disk_weights is not None:
+        arguments += ["--disk-weights", str(options.disk_weights)]
     return arguments if options.watch else [*arguments, "--no-watch"]
 
 

@@ -42,6 +42,11 @@ class Folders:
         """Where imported model folders live."""
         return self.data / "models"
 
+    @property
+    def disk_weights(self) -> Path:
+        """Where published models are kept in the kernels' layout; deleting it costs time, never data."""
+        return self.cache / "weights"
+
     def create(self) -> "Folders":
         """Make the folders, readable by their owner alone: the index holds the text of private files.
 

@@ -35,13 +35,20 @@ class SearchBridge(QObject):
     answered = Signal(object)
     excerpt_ready = Signal(object)
 
-    def __init__(self, data_dir: Path, workers: int | None, on_bug: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        workers: int | None,
+        on_bug: Callable[[Exception], None],
+        *,
+        disk_weights: Path | None = None,
+    ) -> None:
         super().__init__()
         self._newest = 0
         self._full_ms = float("inf")  # of the last full answer; before the first, the model must be loaded
-        self._searches = _Services(data_dir, workers)
+        self._searches = _Services(data_dir, workers, disk_weights)
         # The text around a hit is read through a service of its own: it must not wait for a search to end.
-        self._excerpts = _Services(data_dir, workers)
+        self._excerpts = _Services(data_dir, workers, disk_weights)
         self._search_worker = Worker("search", on_bug)
         self._excerpt_worker = Worker("excerpts", on_bug)
 
@@ -118,16 +125,18 @@ class SearchBridge(QObject):
 class _Services:
     """A search service, made on the thread that uses it."""
 
-    def __init__(self, data_dir: Path, workers: int | None) -> None:
+    def __init__(self, data_dir: Path, workers: int | None, disk_weights: Path | None) -> None:
         self._data_dir = data_dir
-        self._workers = workers
+        self._workers, self._disk_weights = workers, disk_weights
         self._service: search_service.SearchService | None = None
 
     def get(self) -> search_service.SearchService:
         from app.search_service import SearchService
 
         if self._service is None:
-            self._service = SearchService(self._data_dir, workers=self._workers)
+            self._service = SearchService(
+                self._data_dir, workers=self._workers, disk_weights=self._disk_weights
+            )
         return self._service
 
     def close(self) -> None:

@@ -139,10 +139,20 @@ class Excerpt:
 class SearchService:
     """Answers one question at a time; thread-safe by one lock. The first question by meaning loads the model."""
 
-    def __init__(self, data_dir: Path, *, encoder: QueryEncoder | None = None, workers: int | None = None) -> None:
-        """encoder: one that is loaded already and fits the index; otherwise the index says which one to load."""
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        encoder: QueryEncoder | None = None,
+        workers: int | None = None,
+        disk_weights: Path | None = None,
+    ) -> None:
+        """encoder: one that is loaded already and fits the index; otherwise the index says which one to load.
+
+        workers, disk_weights: as for Encoder.load.
+        """
         self._data_dir = data_dir
-        self._workers = workers
+        self._workers, self._disk_weights = workers, disk_weights
         self._given = encoder
         self._lock = threading.Lock()
         self._reader: Reader | None = None
@@ -262,7 +272,9 @@ class SearchService:
     def _load(self, stamp: ModelStamp) -> tuple[QueryEncoder | None, str]:
         try:
             folder = model_path(stamp.model, paths.folders(self._data_dir).models)
-            encoder = Encoder.load(folder, precision=stamp.precision, workers=self._workers)
+            encoder = Encoder.load(
+                folder, precision=stamp.precision, workers=self._workers, disk_weights=self._disk_weights
+            )
         except EngineError as error:
             self._refused = (
                 stamp.fingerprint,

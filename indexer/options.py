@@ -39,6 +39,7 @@ class IndexerOptions:
     model: str = DEFAULT_MODEL  # catalog name or folder
     precision: str = "auto"
     workers: int = field(default_factory=default_workers)
+    disk_weights: Path | None = None  # the folder where published weights are kept to be mapped; None: in memory
     watch: bool = True  # False: scan the roots once, index what changed, and end
     chunk_target_tokens: int = 254  # with 200, a split abstract costs 0.01 nDCG@10 on MED (tests/benchmarks/ranking.py)
     vector_chunks_per_file: int = DEFAULT_VECTOR_CHUNKS  # later ones are found by word only, and the file's row says so

@@ -66,7 +66,9 @@ COUNTING_SHARE = 20  # counting for the window may take 1 in so many parts of th
 def load_encoder(options: IndexerOptions) -> Encoder:
     """The model of the options; raises EngineError."""
     folder = model_path(options.model, options.models_dir)
-    return Encoder.load(folder, precision=options.precision, workers=options.workers)
+    return Encoder.load(
+        folder, precision=options.precision, workers=options.workers, disk_weights=options.disk_weights
+    )
 
 
 class Service:
@@ -83,7 +85,8 @@ class Service:
         self._options = options
         self._emit = emit
         self._load = load
-        self._own = [os.fsencode(os.path.realpath(folder)) for folder in (options.data_dir, *own_folders)]
+        weights = () if options.disk_weights is None else (options.disk_weights,)
+        self._own = [os.fsencode(os.path.realpath(folder)) for folder in (options.data_dir, *own_folders, *weights)]
         self._inbox: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._wake_pending = threading.Event()
         self._writer = Writer.open(options.data_dir)

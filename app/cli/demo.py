@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
             return gui.run(data_dir, folders=[str(documents)], query=query)
         print(f"inkling: {printable(problem)}; here are the answers instead.", file=sys.stderr)
-    with SearchService(data_dir) as service:
+    with SearchService(data_dir, disk_weights=paths.folders(data_dir).disk_weights) as service:
         asked = [query] if query else list(TELLING_QUERIES)
         responses = [service.search(SearchRequest(question, limit=HITS_SHOWN)) for question in asked]
     print_responses(responses, as_json=args.json)

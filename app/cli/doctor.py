@@ -133,7 +133,7 @@ def check_model(folders: paths.Folders) -> Finding:
         name = settings.load(folders.settings).model
         folder = model_path(name, folders.models)
         genuine = verify(folder).genuine
-        with Encoder.load(folder) as encoder:
+        with Encoder.load(folder, disk_weights=folders.disk_weights) as encoder:
             length = float((encoder.encode(["Inkling finds passages"]) ** 2).sum())
             numbers = {"dim": encoder.dim, "precision": encoder.precision, "genuine": genuine}
             facts = {"name": encoder.name, "folder": str(folder), **numbers}
@@ -142,6 +142,19 @@ def check_model(folders: paths.Folders) -> Finding:
     if abs(length - 1) > 1e-3:
         return Finding("model", "missing", f"{name} gives vectors of a wrong length", "import it again", facts)
     return Finding("model", "ok", "{name}, {dim} dimensions, {precision}, in {folder}".format(**facts), facts=facts)
+
+
+def check_disk_weights(folders: paths.Folders) -> Finding:
+    """The models that are kept in the kernels' layout, and what room they take."""
+    from engine.weights import disk
+
+    kept = disk.files(folders.disk_weights)
+    size_bytes = sum(file.bytes for file in kept)
+    facts = {"folder": str(folders.disk_weights), "files": len(kept), "bytes": size_bytes}
+    if not kept:
+        return Finding("disk_weights", "ok", "none: the bundled model needs none", facts=facts)
+    message = f"{size_bytes / 1e6:.1f} MB in {folders.disk_weights}"
+    return Finding("disk_weights", "ok", message, "`inkling models cache --clear` removes them", facts)
 
 
 def check_data_folder(folders: paths.Folders) -> Finding:
@@ -271,6 +284,7 @@ CHECKS: list[Callable[[paths.Folders], Finding]] = [
     check_store,
     check_settings,
     check_model,
+    check_disk_weights,
     check_data_folder,
     check_index,
     check_locks,

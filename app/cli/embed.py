@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     _check_usage(args)
     model = model_path(args.model, args.folders.models)
     options: dict[str, Any] = {"precision": args.precision, "workers": args.workers, "max_tokens": args.max_tokens}
+    options["disk_weights"] = args.folders.disk_weights
     with Encoder.load(model, dim=args.dim, force_dim=args.force_dim, **options) as encoder:
         if args.out is None:
             _embed(args, encoder, sys.stdout.buffer)

@@ -36,8 +36,9 @@ def run(args: argparse.Namespace) -> int:
     chosen = settings.load(args.folders.settings)
     options = IndexerOptions(data_dir=args.data_dir)
     model = model_path(args.model or chosen.model, args.folders.models)
+    precision, disk_weights = args.precision or chosen.precision, args.folders.disk_weights
     with (
-        Encoder.load(model, precision=args.precision or chosen.precision) as encoder,
+        Encoder.load(model, precision=precision, disk_weights=disk_weights) as encoder,
         tempfile.TemporaryDirectory(prefix="inkling-eval-") as folder,
     ):
         target = min(options.chunk_target_tokens, encoder.chunk_tokens)

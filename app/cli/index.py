@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     args.folders.create()
     options = settings.indexer_options(settings.load(args.folders.settings), args.data_dir, watch=args.watch)
     chosen = {"model": args.model, "precision": args.precision, "workers": args.workers}
+    chosen["disk_weights"] = args.folders.disk_weights
     options = replace(options, **{name: value for name, value in chosen.items() if value is not None})
     session = _Session(as_json=args.json)
     client = IndexClient(options, session.hear, session.ended)

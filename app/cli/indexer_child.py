@@ -41,6 +41,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--workers", type=int, default=default_workers())
+    parser.add_argument("--disk-weights", type=Path)
     parser.add_argument("--vector-chunks", type=int, default=DEFAULT_VECTOR_CHUNKS)
     parser.add_argument("--no-watch", action="store_true")
     return parser.parse_args(argv)
@@ -57,6 +58,7 @@ def run_indexer(args: argparse.Namespace) -> int:
         model=args.model,
         precision=args.precision,
         workers=args.workers,
+        disk_weights=args.disk_weights,
         vector_chunks_per_file=args.vector_chunks,
         watch=not args.no_watch,
     )

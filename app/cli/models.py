@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from app.cli import models_cache
 from app.cli.arguments import given_path, given_text
 from app.progress import Progress
 from app.terminal import json_text, printable, printable_path
@@ -21,7 +22,7 @@ MEGABYTE = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The four actions; --json may stand before or after the action."""
+    """The actions; --json may stand before or after the action."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
@@ -32,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("folder", type=given_path, metavar="FOLDER")
     some = actions.add_parser("verify", parents=[shared], help="read models through and compare their hashes")
     some.add_argument("models", nargs="*", type=given_text, metavar="MODEL", help="names or folders (all models here)")
+    kept = actions.add_parser("cache", parents=[shared], help="the models laid out for quick loading, or --clear them")
+    models_cache.add_arguments(kept)
     pack = actions.add_parser("convert", parents=[shared], help="pack a published model in int8 into a new folder")
     pack.add_argument("source", type=given_path, metavar="SOURCE_DIR")
     pack.add_argument("out", type=given_path, metavar="OUT_DIR")
@@ -39,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the action; the exit code."""
-    return {"list": _list, "import": _import, "verify": _verify, "convert": _convert}[args.action](args)
+    actions = {"list": _list, "import": _import, "verify": _verify, "convert": _convert, "cache": models_cache.run}
+    return actions[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:

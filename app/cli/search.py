@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         after=args.after,
         before=args.before,
     )
-    with SearchService(args.data_dir) as service:
+    with SearchService(args.data_dir, disk_weights=args.folders.disk_weights) as service:
         response = service.search(request)
     if args.json:
         print(json_text(response.as_json()))

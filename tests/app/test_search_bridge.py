@@ -30,7 +30,7 @@ class FakeService:
     asked: list[tuple[str, str]]
     answer: Callable[[search_service.SearchRequest, Callable[[], bool]], tuple[SearchHit, ...]]
 
-    def __init__(self, data_dir: Path, *, workers: int | None = None) -> None:
+    def __init__(self, data_dir: Path, *, workers: int | None = None, disk_weights: Path | None = None) -> None:
         pass
 
     def search(

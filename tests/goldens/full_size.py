@@ -100,13 +100,13 @@ def save_weights(folder: Path, backbone: Backbone, parameters: list[Parameter], 
     """model.safetensors with random values for these parameters; prefix: of the tensors of the family itself."""
     tensors = {}
     for parameter in parameters:
-        for name, shape in _tensors(parameter, backbone.config):
+        for name, shape in tensors_of(parameter, backbone.config):
             published = name[1:] if name.startswith("/") else prefix + name
             tensors[published] = _values(name, shape, backbone.model_type)
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
 
 
-def _tensors(parameter: Parameter, config: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+def tensors_of(parameter: Parameter, config: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
     """The published tensors of one parameter: queries, keys and values may differ in width, other parts are equal."""
     count, shape = len(parameter.sources), parameter.shape
     rows = [shape[0] // count] * count
