@@ -113,7 +113,7 @@ def _read_mask(file: Path) -> tuple[tuple[str, ...], tuple[Role, ...]]:
     if settings.get("keep_only_token_ids"):
         raise ModelError(f"{file}: key 'keep_only_token_ids' is for pages that are pictures, not computed here.")
     tasks = settings.get("skiplist_tasks", ["document"])
-    if not isinstance(tasks, list) or not {"query", "document"}.issuperset(tasks):
+    if not isinstance(tasks, list) or any(task not in ("query", "document") for task in tasks):
         raise ModelError(f"{file}: key 'skiplist_tasks' is {tasks!r}, not a list of 'query' and 'document'.")
     return _words(file, settings, "skiplist_words"), tuple(tasks)
 

@@ -75,7 +75,10 @@ def read_optional_json(file: Path) -> dict[str, Any]:
 def read_any_json(file: Path, limit: int = MAX_JSON_BYTES) -> Any:
     """What a JSON file holds; ModelError where it is missing or is no JSON, or where it contradicts itself."""
     try:
-        value = json.loads(read_bytes(file, limit).decode("utf-8"), object_pairs_hook=_without_contradiction)
+        text = read_bytes(file, limit).decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_without_contradiction)
+        if "\\ud" in text.lower():  # half a character, written as an escape, fails wherever the text is used
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise ModelError(f"{file} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
     except (ValueError, RecursionError) as error:

@@ -242,6 +242,9 @@ BROKEN: dict[str, Broken] = {
         written("config.json", '{"model_type": "bert", "hidden_size": 64, "hidden_size": 32}'),
         ("config.json", "'hidden_size'", "twice"),
     ),
+    "half a character in a module's path": Broken(
+        modules(TRANSFORMER, (f"{ST}.Pooling", "\ud800")), ("modules.json", "JSON", "surrogates")
+    ),
     "a config that is cut off": Broken(cut("config.json", 200), ("config.json", "JSON")),
     # Modules and code.
     "an unknown module": Broken(
