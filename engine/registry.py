@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -138,7 +139,8 @@ class Models:
         if found is not None:
             return found
         path = model_path(name, self._models_dir)
-        key = (kind, path.resolve(), chosen_precision(asked, read(path)))
+        # Not resolved: the catalog goes by the folder's name, which a link may have given it.
+        key = (kind, Path(os.path.abspath(path)), chosen_precision(asked, read(path)))
         with self._lock:
             if self._closed:
                 raise EngineError("The models were closed.")

@@ -63,11 +63,18 @@ class CrossEncoder:
         return cls(folder, chosen_precision(precision, folder), chosen_workers(workers), disk_weights, compiled)
 
     def score(
-        self, query: str, passages: Sequence[str], *, progress: Progress | None = None, cancel: Cancel | None = None
+        self,
+        query: str,
+        passages: Sequence[str],
+        *,
+        raw: bool = False,
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
     ) -> F32:
         """(n,) float32: how well each passage answers the query, on the scale that the model was published with.
 
-        progress, cancel: as for Encoder.encode; raises Cancelled.
+        raw: the model's logit instead, whatever it is published to make of it. progress, cancel: as for
+        Encoder.encode; raises Cancelled.
         """
         self._computation.opened()
         pace, scores = Pace(len(passages), progress, cancel), [np.zeros(0, np.float32)]
@@ -80,7 +87,8 @@ class CrossEncoder:
                 batch = Batch.of(ids, self._padding_id, types=types)
                 scores.append(self._computation.run(batch, want_tokens=False)[0][:, 0])
                 pace.advance(batch.texts)
-        return self._activation(np.concatenate(scores))
+        logits = np.concatenate(scores)
+        return logits if raw else self._activation(logits)
 
     def close(self) -> None:
         """Let go of the weights; the reranker cannot be used afterwards."""

@@ -17,7 +17,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "huggingface_hub": ("engine.hub",),
     "socket": ("engine.hub",),
     "ssl": ("engine.hub",),
-    "http": ("engine.hub",),
+    # The one listening socket, of `inkling serve`: a server and no client.
+    "http": ("engine.hub", "app.serving.listener"),
+    "http.client": ("engine.hub",),
     "urllib.request": ("engine.hub",),
     "requests": ("engine.hub",),
     "httpx": ("engine.hub",),

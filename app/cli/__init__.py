@@ -109,6 +109,12 @@ def _bench() -> CommandModule:
     return bench
 
 
+def _serve() -> CommandModule:
+    from app.cli import serve
+
+    return serve
+
+
 def _eval() -> CommandModule:
     from app.cli import evaluate
 
@@ -126,6 +132,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "embed": Subcommand(_embed, "turn texts into vectors"),
     "validate": Subcommand(_validate, "check that a model computes here what it should"),
     "bench": Subcommand(_bench, "measure how fast a model is on this machine"),
+    "serve": Subcommand(_serve, "offer the embedding engine to other programs on this machine"),
     "eval": Subcommand(_eval, "measure ranking quality on a set with known answers"),
 }
 

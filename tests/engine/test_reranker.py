@@ -90,6 +90,17 @@ def test_scoring_tells_how_far_it_is_and_can_be_stopped() -> None:
             reranker.score("lease", passages, cancel=lambda: next(calls))
 
 
+def test_raw_scores_are_what_the_published_ones_are_made_of() -> None:
+    squeezed = []
+    for name in FOLDERS:
+        with CrossEncoder.load(HERE / name, workers=1) as reranker:
+            raw, scores = (reranker.score("lease", ordinary(9), raw=raw) for raw in (True, False))
+        squeezed.append(not np.array_equal(raw, scores))
+        wanted = 1 / (1 + np.exp(-raw.astype(np.float64))) if squeezed[-1] else raw
+        np.testing.assert_allclose(scores, wanted, rtol=1e-6)
+    assert any(squeezed) and not all(squeezed)
+
+
 def test_no_passages_have_no_scores() -> None:
     with CrossEncoder.load(HERE / "reranker_bert", workers=1) as reranker:
         assert reranker.score("anything", []).shape == (0,)
