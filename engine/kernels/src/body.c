@@ -10,17 +10,17 @@
 /* Plain products for the tests: out (m, n padded to 16) = a (m, k) * panels. */
 static void gemm(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    f32_block(m, count, a, k, panels, INK_PANEL, (int64_t)k * INK_PANEL, k, out, (int64_t)count * INK_PANEL);
+    f32_block(m, count, a, k, panels, INK_PANEL, (int64_t)k * INK_PANEL, k, NULL, out, (int64_t)count * INK_PANEL);
 }
 
 static void gemm_i8(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
                     int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    i8_block(m, count, a, k, panels, scales, k, row_scales, out, (int64_t)count * INK_PANEL);
+    i8_block(m, count, a, k, panels, scales, k, row_scales, NULL, out, (int64_t)count * INK_PANEL);
 }
 
 /* x (n) = act(x), n a multiple of 16. */
-static void act(float *x, int64_t n, int32_t mode) { bias_activate(x, n, 1, (int32_t)n, NULL, mode); }
+static void act(float *x, int64_t n, int32_t mode) { activate(x, n, 1, (int32_t)n, mode); }
 
 const ink_isa PASTE(ink_isa_, INK_NAME) = {
     TEXT(INK_NAME), op_tiles, op_tile, scan_int8, maxsim, pack_bits, gemm, gemm_i8, act,

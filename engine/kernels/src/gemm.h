@@ -9,42 +9,95 @@
 
 #include "simd.h"
 
-/* Inner-dimension blocks such that NP panels stay in a 32 KiB first-level cache while the rows pass. */
-#define KC_F32 (384 / NP)
-#define KC_I8 (1024 / NP)
+/* Inner-dimension blocks such that a panel stays in a 32 KiB first-level cache while the rows pass. */
+#define KC_F32 384
+#define KC_I8 384
 /* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
 #define ROW_BLOCK (MR * (96 / MR))
 
+/* Weights are read in the order of their addresses, each panel once from memory and then, for every further tile of rows,
+ * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next. */
+typedef struct {
+    const char *next; /* where the share begins in the first of the panels */
+    int64_t stride;   /* bytes from panel to panel */
+    int32_t lines;    /* cache lines of each panel to ask for at one look */
+} ahead_t;
+
+#define INK_STEP 8 /* inner steps of float32 between two looks ahead; of int8 it is a group */
+#define INK_LINE 64
+
+/* LEVEL: 3 into the first-level cache (int8 panels are small), 2 into the second. */
+#define look_ahead(ahead, panels, LEVEL)                                                                               \
+    for (int32_t line = 0; line < (ahead)->lines; line++, (ahead)->next += INK_LINE)                                   \
+        for (int j = 0; j < (panels); j++) __builtin_prefetch((ahead)->next + j * (ahead)->stride, 0, LEVEL)
+
+/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on, read in `looks`. */
+INK_INLINE ahead_t share_ahead(const void *start, int64_t bytes, int64_t stride, int32_t tile, int32_t tiles,
+                               int32_t looks) {
+    int32_t share = ((int32_t)(bytes / INK_LINE) + tiles - 1) / tiles;
+    return (ahead_t){(const char *)start + (int64_t)tile * share * INK_LINE, stride, (share + looks - 1) / looks};
+}
+
+/* Rows fall into as few tiles as MR allows, and those into heights that differ by one at most: a tile of one or two rows
+ * takes as long as one of four. */
+INK_INLINE int32_t tile_height(int32_t rows, int32_t tile, int32_t tiles) { return rows / tiles + (tile < rows % tiles); }
+
+/* What happens to a finished tile: times a scale a row (int8 only), plus a bias a column. NULL: nothing. */
+typedef struct {
+    const float *row_scales, *bias;
+} finish_t;
+
 /* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats ldb apart. */
 INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t ldb,
-                         int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add) {
+                         int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
     vf acc[MR][NP * NV];
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) acc[r][j] = add ? vf_load(c + r * ldc + j * VW) : vf_set1(0.0f);
-    for (int32_t i = 0; i < k; i++) {
-        vf w[NP * NV];
+    for (int32_t i = 0; i < k;) {
+        look_ahead(&ahead, np, 2);
+        for (int32_t stop = k - i < INK_STEP ? k : i + INK_STEP; i < stop; i++) {
+            vf w[NP * NV];
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
+            for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
 #pragma GCC unroll 16
-        for (int r = 0; r < mr; r++) {
-            vf x = vf_set1(a[r * lda + i]);
+            for (int r = 0; r < mr; r++) {
+                vf x = vf_set1(a[r * lda + i]);
 #pragma GCC unroll 16
-            for (int j = 0; j < np * NV; j++) acc[r][j] = vf_fma(x, w[j], acc[r][j]);
+                for (int j = 0; j < np * NV; j++) acc[r][j] = vf_fma(x, w[j], acc[r][j]);
+            }
         }
     }
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) vf_store(c + r * ldc + j * VW, acc[r][j]);
+        for (int j = 0; j < np * NV; j++)
+            vf_store(c + r * ldc + j * VW, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
 }
 
-/* The same for int16 rows and int8 panels: w: np panels panel_stride bytes apart; scales: 16 a group, scale_stride
- * floats from panel to panel. The result lacks the row scales. */
-INK_INLINE void i8_tile(const int mr, const int np, const int16_t *a, int64_t lda, const int8_t *w,
+/* One pair of inputs: acc (+)= two int16 of every row times their codes; first: nothing is there to add to. */
+INK_INLINE void i8_step(const int mr, const int np, const int wide, const int first, const int16_t *a, int64_t lda,
+                        const void *w, int64_t panel_stride, int64_t pair, vi acc[MR][NP * NV]) {
+    vi x[NP * NV];
+#pragma GCC unroll 16
+    for (int j = 0; j < np * NV; j++) {
+        int64_t at = (j / NV) * panel_stride + pair * 2 * INK_PANEL + (j % NV) * 2 * VW;
+        x[j] = wide ? vi_load((const int16_t *)w + at) : vi_widen((const int8_t *)w + at);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++) {
+        vi two = vi_set1(ink_pair(a + r * lda));
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) acc[r][j] = first ? vi_mul2(two, x[j]) : vi_dot(acc[r][j], two, x[j]);
+    }
+}
+
+/* The same for int16 rows and int8 panels: w: np panels panel_stride codes apart; wide: the codes are int16 already.
+ * scales: 16 a group, scale_stride floats from panel to panel. */
+INK_INLINE void i8_tile(const int mr, const int np, const int wide, const int16_t *a, int64_t lda, const void *w,
                         int64_t panel_stride, const float *scales, int64_t scale_stride, int32_t groups, float *c,
-                        int64_t ldc, int add) {
+                        int64_t ldc, int add, finish_t finish, ahead_t ahead) {
     float sums[MR * NP * INK_PANEL];
     for (int r = 0; r < mr; r++) {
         if (add)
@@ -53,23 +106,11 @@ INK_INLINE void i8_tile(const int mr, const int np, const int16_t *a, int64_t ld
             memset(sums + r * np * INK_PANEL, 0, (size_t)(np * INK_PANEL) * sizeof(float));
     }
     for (int32_t g = 0; g < groups; g++) {
+        look_ahead(&ahead, np, 3);
         vi acc[MR][NP * NV];
-#pragma GCC unroll 16
-        for (int r = 0; r < mr; r++)
-#pragma GCC unroll 16
-            for (int j = 0; j < np * NV; j++) acc[r][j] = vi_set1(0);
-        for (int32_t p = g * (INK_GROUP / 2); p < (g + 1) * (INK_GROUP / 2); p++) {
-            vi x[NP * NV];
-#pragma GCC unroll 16
-            for (int j = 0; j < np * NV; j++)
-                x[j] = vi_widen(w + (j / NV) * panel_stride + (int64_t)p * 2 * INK_PANEL + (j % NV) * 2 * VW);
-#pragma GCC unroll 16
-            for (int r = 0; r < mr; r++) {
-                vi pair = vi_set1(ink_pair(a + r * lda + 2 * p));
-#pragma GCC unroll 16
-                for (int j = 0; j < np * NV; j++) acc[r][j] = vi_dot(acc[r][j], pair, x[j]);
-            }
-        }
+        int32_t p = g * (INK_GROUP / 2), stop = p + INK_GROUP / 2;
+        i8_step(mr, np, wide, 1, a + 2 * p, lda, w, panel_stride, p, acc);
+        while (++p < stop) i8_step(mr, np, wide, 0, a + 2 * p, lda, w, panel_stride, p, acc);
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) {
             vf s = vf_load(scales + (j / NV) * scale_stride + (int64_t)g * INK_PANEL + (j % NV) * VW);
@@ -80,7 +121,13 @@ INK_INLINE void i8_tile(const int mr, const int np, const int16_t *a, int64_t ld
             }
         }
     }
-    for (int r = 0; r < mr; r++) memcpy(c + r * ldc, sums + r * np * INK_PANEL, (size_t)(np * INK_PANEL) * sizeof(float));
+    for (int r = 0; r < mr; r++) {
+        vf s = vf_set1(finish.row_scales ? finish.row_scales[r] : 1.0f);
+        for (int j = 0; j < np * NV; j++) {
+            vf x = vf_mul(vf_load(sums + r * np * INK_PANEL + j * VW), s);
+            vf_store(c + r * ldc + j * VW, finish.bias ? vf_add(x, vf_load(finish.bias + j * VW)) : x);
+        }
+    }
 }
 
 /* One compiled tile for each number of rows and panels, so that every accumulator is a register. */
@@ -88,68 +135,96 @@ INK_INLINE void i8_tile(const int mr, const int np, const int16_t *a, int64_t ld
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 
 static void f32_rows(int mr, int np, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t panel_stride,
-                     int32_t k, float *c, int64_t ldc, int add) {
+                     int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
 #define CASE(R)                                                                                                        \
     case R:                                                                                                            \
         if (R <= MR) {                                                                                                 \
             if (NP > 1 && np == NP)                                                                                    \
-                f32_tile(R <= MR ? R : 1, NP, a, lda, b, ldb, panel_stride, k, c, ldc, add);                           \
+                f32_tile(R <= MR ? R : 1, NP, a, lda, b, ldb, panel_stride, k, c, ldc, add, bias, ahead);                    \
             else                                                                                                       \
-                f32_tile(R <= MR ? R : 1, 1, a, lda, b, ldb, panel_stride, k, c, ldc, add);                            \
+                f32_tile(R <= MR ? R : 1, 1, a, lda, b, ldb, panel_stride, k, c, ldc, add, bias, ahead);                     \
         }                                                                                                              \
         break;
     switch (mr) { INK_EACH_ROW_COUNT(CASE) }
 #undef CASE
 }
 
-static void i8_rows(int mr, int np, const int16_t *a, int64_t lda, const int8_t *w, int64_t panel_stride,
-                    const float *scales, int64_t scale_stride, int32_t groups, float *c, int64_t ldc, int add) {
+#define INK_I8_ROWS(NAME, WIDE)                                                                                        \
+    static void NAME(int mr, int np, const int16_t *a, int64_t lda, const void *w, int64_t panel_stride,               \
+                     const float *scales, int64_t scale_stride, int32_t groups, float *c, int64_t ldc, int add,        \
+                     finish_t finish, ahead_t ahead) {                                                                                  \
+        switch (mr) { INK_EACH_ROW_COUNT(CASE) }                                                                       \
+    }
 #define CASE(R)                                                                                                        \
     case R:                                                                                                            \
         if (R <= MR) {                                                                                                 \
             if (NP > 1 && np == NP)                                                                                    \
-                i8_tile(R <= MR ? R : 1, NP, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc, add);      \
+                i8_tile(R <= MR ? R : 1, NP, INK_WIDE, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc,  \
+                        add, finish, ahead);                                                                                   \
             else                                                                                                       \
-                i8_tile(R <= MR ? R : 1, 1, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc, add);       \
+                i8_tile(R <= MR ? R : 1, 1, INK_WIDE, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc,   \
+                        add, finish, ahead);                                                                                   \
         }                                                                                                              \
         break;
-    switch (mr) { INK_EACH_ROW_COUNT(CASE) }
+#define INK_WIDE 0
+INK_I8_ROWS(i8_rows, 0)
+#undef INK_WIDE
+#define INK_WIDE 1
+INK_I8_ROWS(i16_rows, 1)
+#undef INK_WIDE
 #undef CASE
-}
 
-/* c (rows, panels * 16) = a (rows, k) * panels; b as in f32_tile. */
+/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. */
 static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int64_t ldb,
-                      int64_t panel_stride, int32_t k, float *c, int64_t ldc) {
+                      int64_t panel_stride, int32_t k, const float *bias, float *c, int64_t ldc) {
+    int32_t tiles = (rows + MR - 1) / MR;
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
         for (int32_t k0 = 0; k0 == 0 || k0 < k; k0 += KC_F32) {
-            int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32;
-            for (int32_t r = 0; r < rows; r += MR)
-                f32_rows(rows - r < MR ? rows - r : MR, np, a + r * lda + k0, lda, b + p * panel_stride + k0 * ldb, ldb,
-                         panel_stride, kc, c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0);
+            int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32, steps = (kc + INK_STEP - 1) / INK_STEP;
+            const float *w = b + p * panel_stride + k0 * ldb;
+            const float *next = k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
+            for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
+                height = tile_height(rows, t, tiles);
+                f32_rows(height, np, a + r * lda + k0, lda, w, ldb, panel_stride, kc,
+                         c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0,
+                         bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL,
+                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, steps));
+            }
         }
     }
 }
 
-/* c (rows, panels * 16) = a (rows, k) int16 * int8 panels, times the row scales; k a multiple of 64. */
+/* From this many tiles of rows on it pays to widen a panel's codes once. */
+#define INK_WIDEN_TILES 6
+
+/* c (rows, panels * 16) = a (rows, k) int16 * int8 panels, times the row scales, + bias; k a multiple of 64. */
 static void i8_block(int32_t rows, int32_t panels, const int16_t *a, int64_t lda, const int8_t *w, const float *scales,
-                     int32_t k, const float *row_scales, float *c, int64_t ldc) {
-    int32_t groups = k / INK_GROUP, step = KC_I8 / INK_GROUP;
+                     int32_t k, const float *row_scales, const float *bias, float *c, int64_t ldc) {
+    int32_t groups = k / INK_GROUP, step = KC_I8 / INK_GROUP, tiles = (rows + MR - 1) / MR;
     int64_t panel_stride = (int64_t)k * INK_PANEL, scale_stride = (int64_t)groups * INK_PANEL;
+    int16_t widened[NP * KC_I8 * INK_PANEL] __attribute__((aligned(64)));
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
         for (int32_t g = 0; g < groups; g += step) {
-            int32_t count = groups - g < step ? groups - g : step;
-            for (int32_t r = 0; r < rows; r += MR)
-                i8_rows(rows - r < MR ? rows - r : MR, np, a + r * lda + (int64_t)g * INK_GROUP, lda,
-                        w + p * panel_stride + (int64_t)g * INK_GROUP * INK_PANEL, panel_stride,
-                        scales + p * scale_stride + (int64_t)g * INK_PANEL, scale_stride, count,
-                        c + r * ldc + (int64_t)p * INK_PANEL, ldc, g > 0);
-        }
-        for (int32_t r = 0; r < rows; r++) {
-            vf s = vf_set1(row_scales[r]);
-            float *row = c + r * ldc + (int64_t)p * INK_PANEL;
-            for (int32_t j = 0; j < np * NV; j++) vf_store(row + j * VW, vf_mul(vf_load(row + j * VW), s));
+            int32_t count = groups - g < step ? groups - g : step, bytes = count * INK_GROUP * INK_PANEL;
+            const int8_t *codes = w + p * panel_stride + (int64_t)g * INK_GROUP * INK_PANEL;
+            const int8_t *next = g + count < groups ? codes + bytes : w + (p + np) * panel_stride;
+            int wide = tiles >= INK_WIDEN_TILES;
+            if (wide)
+                for (int32_t j = 0; j < np; j++)
+                    for (int32_t i = 0; i < bytes; i += 2 * VW)
+                        vi_store(widened + j * bytes + i, vi_widen(codes + j * panel_stride + i));
+            for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
+                height = tile_height(rows, t, tiles);
+                int last = g + count == groups;
+                finish_t finish = {last ? row_scales + r : NULL, last && bias ? bias + p * INK_PANEL : NULL};
+                (wide ? i16_rows : i8_rows)(height, np, a + r * lda + (int64_t)g * INK_GROUP, lda,
+                                            wide ? (const void *)widened : codes, wide ? bytes : panel_stride,
+                                            scales + p * scale_stride + (int64_t)g * INK_PANEL, scale_stride, count,
+                                            c + r * ldc + (int64_t)p * INK_PANEL, ldc, g > 0, finish,
+                                            share_ahead(next, bytes, panel_stride, t, tiles, count));
+            }
         }
     }
 }

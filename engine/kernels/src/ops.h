@@ -18,8 +18,8 @@ INK_INLINE int64_t stride_of(int32_t width) { return round_up(width, INK_PANEL);
 INK_INLINE float *buffer(const ink_run *run, int32_t index) { return index < 0 ? NULL : (float *)run->buffers[index]; }
 INK_INLINE int32_t rows_of(const ink_op *op, const ink_run *run) { return op->texts ? run->texts : run->tokens; }
 
-/* Few rows get small row blocks and so more work items: one short text must still occupy every worker. */
-INK_INLINE int32_t row_block(int32_t rows) { return rows < ROW_BLOCK ? round_up(rows, MR) : ROW_BLOCK; }
+/* Rows of one work item: as few blocks as ROW_BLOCK allows, about equally high. */
+INK_INLINE int32_t row_block(int32_t rows) { return round_up(blocks(rows, blocks(rows, ROW_BLOCK)), MR); }
 
 static int32_t op_tiles(const ink_op *op, const ink_run *run) {
     int32_t rows = rows_of(op, run);
@@ -43,18 +43,19 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
     int32_t height = rows - r < size ? rows - r : size;
     int64_t ldc = stride_of(op->n);
     float *c = buffer(run, op->out) + r * ldc + (int64_t)p * INK_PANEL;
+    const float *bias = op->w1 ? (const float *)op->w1 + (int64_t)p * INK_PANEL : NULL;
     if (op->kind == INK_LINEAR) {
         int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
         f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
-                  op->k, c, ldc);
+                  op->k, bias, c, ldc);
     } else {
         int32_t k = round_up(op->k, INK_GROUP);
         const int16_t *a = (const int16_t *)run->buffers[op->a] + (int64_t)r * k;
         i8_block(height, count, a, k, (const int8_t *)op->w0 + (int64_t)p * k * INK_PANEL,
-                 (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL, k, buffer(run, op->b) + r, c, ldc);
+                 (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL, k, buffer(run, op->b) + r, bias, c,
+                 ldc);
     }
-    const float *bias = op->w1 ? (const float *)op->w1 + (int64_t)p * INK_PANEL : NULL;
-    bias_activate(c, ldc, height, count * INK_PANEL, bias, op->mode);
+    activate(c, ldc, height, count * INK_PANEL, op->mode);
 }
 
 /* out (+)= one table row; a table is float32 rows, or int8 rows with a scale each. */
@@ -256,7 +257,7 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
             continue;
         }
         f32_block(count, blocks(high - low, INK_PANEL), q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
-                  (int64_t)d * INK_PANEL, d, scores, wide);
+                  (int64_t)d * INK_PANEL, d, NULL, scores, wide);
         float inverse[QUERY_BLOCK];
         for (int32_t i = 0; i < count; i++) {
             float *s = scores + (int64_t)i * wide;
@@ -274,7 +275,8 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
             for (int32_t j = 0; j < first; j++) s[j] = 0.0f;
             for (int32_t j = end; j < high - low; j++) s[j] = 0.0f;
         }
-        f32_block(count, d_panels, scores, wide, values + low * ldv, ldv, INK_PANEL, high - low, mixed, d_wide);
+        f32_block(count, d_panels, scores, wide, values + low * ldv, ldv, INK_PANEL, high - low, NULL, mixed,
+                  d_wide);
         for (int32_t i = 0; i < count; i++) {
             float *out = buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d;
             for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];

@@ -77,16 +77,13 @@ INK_INLINE vf vf_activate(vf x, int mode) {
     default: BODY(INK_NONE)                                                                                            \
     }
 
-/* c (rows, columns) = act(c + bias); columns a multiple of 16, bias as long or NULL. */
-static void bias_activate(float *c, int64_t ldc, int32_t rows, int32_t columns, const float *bias, int mode) {
-    if (!bias && mode == INK_NONE) return;
+/* c (rows, columns) = act(c); columns a multiple of 16. */
+static void activate(float *c, int64_t ldc, int32_t rows, int32_t columns, int mode) {
+    if (mode == INK_NONE) return;
     for (int32_t r = 0; r < rows; r++) {
         float *row = c + r * ldc;
 #define BODY(MODE)                                                                                                     \
-    for (int32_t j = 0; j < columns; j += VW) {                                                                        \
-        vf x = bias ? vf_add(vf_load(row + j), vf_load(bias + j)) : vf_load(row + j);                                  \
-        vf_store(row + j, vf_activate(x, MODE));                                                                       \
-    }
+    for (int32_t j = 0; j < columns; j += VW) vf_store(row + j, vf_activate(vf_load(row + j), MODE));
         INK_EACH_ACTIVATION(mode, BODY)
 #undef BODY
     }
