@@ -26,7 +26,7 @@ F32 = NDArray[np.float32]
 EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD, LOOKUP = range(13)
 ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
-QUERY_BLOCK = 24  # of ops.h
+QUERY_BLOCK = 12  # of ops.h
 ALIGNMENT_BYTES = 64
 
 

@@ -31,9 +31,10 @@ typedef struct {
     for (int32_t line = 0; line < (ahead)->lines; line++, (ahead)->next += INK_LINE)                                   \
         for (int j = 0; j < (panels); j++) __builtin_prefetch((ahead)->next + j * (ahead)->stride, 0, LEVEL)
 
-/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on, read in `looks`. */
+/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on (NULL: nothing), read in `looks`. */
 INK_INLINE ahead_t share_ahead(const void *start, int64_t bytes, int64_t stride, int32_t tile, int32_t tiles,
                                int32_t looks) {
+    if (!start) return (ahead_t){0};
     int32_t share = ((int32_t)(bytes / INK_LINE) + tiles - 1) / tiles;
     return (ahead_t){(const char *)start + (int64_t)tile * share * INK_LINE, stride, (share + looks - 1) / looks};
 }
@@ -174,16 +175,16 @@ INK_I8_ROWS(i16_rows, 1)
 #undef INK_WIDE
 #undef CASE
 
-/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. */
+/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. cached: b is in the cache. */
 static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int64_t ldb,
-                      int64_t panel_stride, int32_t k, const float *bias, float *c, int64_t ldc) {
+                      int64_t panel_stride, int32_t k, const float *bias, int cached, float *c, int64_t ldc) {
     int32_t tiles = (rows + MR - 1) / MR;
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
         for (int32_t k0 = 0; k0 == 0 || k0 < k; k0 += KC_F32) {
             int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32, steps = (kc + INK_STEP - 1) / INK_STEP;
             const float *w = b + p * panel_stride + k0 * ldb;
-            const float *next = k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
+            const float *next = cached ? NULL : k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
                 f32_rows(height, np, a + r * lda + k0, lda, w, ldb, panel_stride, kc,

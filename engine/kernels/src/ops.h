@@ -10,7 +10,7 @@
 #define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
 #define INK_HEAD_MAX 512 /* widest head of a rotary attention; the loader refuses wider ones */
 #define INK_HIDDEN -1.0e30f /* the score of a key that a query may not see: its weight is e^-87 of the largest, or 0 */
-#define QUERY_BLOCK 24   /* queries whose scores are held at once in attention; a multiple of every MR but NEON's */
+#define QUERY_BLOCK 12   /* queries whose scores are held at once in attention: those of 512 keys fit the first-level cache */
 
 INK_INLINE int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
 INK_INLINE int32_t blocks(int32_t n, int32_t size) { return (n + size - 1) / size; }
@@ -47,7 +47,7 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
     if (op->kind == INK_LINEAR) {
         int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
         f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
-                  op->k, bias, c, ldc);
+                  op->k, bias, 0, c, ldc);
     } else {
         int32_t k = round_up(op->k, INK_GROUP);
         const int16_t *a = (const int16_t *)run->buffers[op->a] + (int64_t)r * k;
@@ -191,21 +191,18 @@ static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
         for (int32_t j = 0; j < op->k; j++) out[j] /= divisor;
 }
 
-/* Scores to weights, in place: e^(scale * (s - max)) over len entries; what pads to whole vectors becomes 0.
- * Returns 1 / sum, which the caller applies to the weighted values. */
+/* Scores to weights, in place: e^(scale * (s - max)) over len entries, a multiple of VW. Returns 1 / sum, which the caller
+ * applies to the weighted values. A hidden entry weighs 2^-125 in the sum: nothing beside the largest, which weighs 1. */
 static float softmax_row(float *s, int32_t len, float scale) {
-    int32_t padded = round_up(len, VW);
-    for (int32_t j = len; j < padded; j++) s[j] = s[0];
     vf top = vf_load(s);
-    for (int32_t j = VW; j < padded; j += VW) top = vf_max(top, vf_load(s + j));
-    vf shift = vf_set1(-vf_largest(top) * scale), factor = vf_set1(scale), sum = vf_set1(0.0f);
-    for (int32_t j = 0; j < padded; j += VW) {
-        vf e = vf_exp(vf_fma(vf_load(s + j), factor, shift));
+    for (int32_t j = VW; j < len; j += VW) top = vf_max(top, vf_load(s + j));
+    float base2 = scale * 1.44269504088896341f;
+    vf shift = vf_set1(-vf_largest(top) * base2), factor = vf_set1(base2), sum = vf_set1(0.0f);
+    for (int32_t j = 0; j < len; j += VW) {
+        vf e = vf_exp2(vf_fma(vf_load(s + j), factor, shift));
         vf_store(s + j, e);
-        if (j + VW <= len) sum = vf_add(sum, e);
+        sum = vf_add(sum, e);
     }
-    int32_t rest = len % VW;
-    if (rest) sum = vf_add(sum, vf_load_n(s + len - rest, rest));
     return 1.0f / vf_sum(sum);
 }
 
@@ -225,7 +222,20 @@ static void pack_keys(const float *k, int64_t ld, int32_t len, int32_t d, float 
     }
 }
 
-/* One head of one text. Keys are laid into panels once; then a block of queries at a time goes through scores, softmax
+/* Values of one head as panels of 16 columns (len, 16), zero past d: rows of a wide matrix lie so far apart that they drive
+ * each other out of the cache. */
+static void pack_values(const float *v, int64_t ld, int32_t len, int32_t d, float *values) {
+    for (int32_t p = 0; p < d; p += INK_PANEL, values += (int64_t)len * INK_PANEL) {
+        int32_t width = d - p < INK_PANEL ? d - p : INK_PANEL;
+        for (int32_t j = 0; j < len; j++) {
+            float *to = values + (int64_t)j * INK_PANEL;
+            memcpy(to, v + j * ld + p, (size_t)width * sizeof(float));
+            for (int32_t i = width; i < INK_PANEL; i++) to[i] = 0.0f;
+        }
+    }
+}
+
+/* One head of one text. Keys and values are laid into panels once; then a block of queries at a time goes through scores, softmax
  * and weighted values, so the score matrix never exists. Panels that no query of a block may see are skipped. */
 static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
     int32_t text = index / op->heads, head = index % op->heads, d = op->head_dim;
@@ -240,43 +250,37 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
     /* bias[j - i + limit - 1] belongs to query i and key j */
     const float *bias = op->w0 ? (const float *)op->w0 + (int64_t)head * (2 * op->limit - 1) + op->limit - 1 : NULL;
     pack_keys(k, ld, len, d, keys);
-    if (d_wide != d)
-        for (int32_t j = 0; j < len; j++) {
-            memcpy(values + (int64_t)j * d_wide, v + j * ld, (size_t)d * sizeof(float));
-            memset(values + (int64_t)j * d_wide + d, 0, (size_t)(d_wide - d) * sizeof(float));
-        }
-    else
-        values = (float *)v;
-    int64_t ldv = d_wide == d ? ld : d_wide;
+    pack_values(v, ld, len, d, values);
     for (int32_t r = 0; r < len; r += QUERY_BLOCK) {
         int32_t count = len - r < QUERY_BLOCK ? len - r : QUERY_BLOCK;
         int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, seen);
+        int32_t span = round_up(high - low, INK_PANEL);
         if (high <= low) { /* no query of the block sees a key */
             for (int32_t i = 0; i < count; i++)
                 memset(buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
             continue;
         }
-        f32_block(count, blocks(high - low, INK_PANEL), q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
-                  (int64_t)d * INK_PANEL, d, NULL, scores, wide);
+        f32_block(count, span / INK_PANEL, q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
+                  (int64_t)d * INK_PANEL, d, NULL, 1, scores, wide);
         float inverse[QUERY_BLOCK];
         for (int32_t i = 0; i < count; i++) {
             float *s = scores + (int64_t)i * wide;
             int32_t first = first_key(op, r + i) - low, end = end_key(op, r + i, seen) - low;
             if (first >= end) { /* nor does this one: zeros, the weights of nothing */
-                memset(s, 0, (size_t)(high - low) * sizeof(float));
+                memset(s, 0, (size_t)span * sizeof(float));
                 inverse[i] = 0.0f;
                 continue;
             }
             for (int32_t j = 0; j < first; j++) s[j] = INK_HIDDEN;
-            for (int32_t j = end; j < high - low; j++) s[j] = INK_HIDDEN;
+            for (int32_t j = end; j < span; j++) s[j] = INK_HIDDEN;
             if (bias)
                 for (int32_t j = first; j < end; j++) s[j] = s[j] * op->f0 + bias[low + j - r - i];
-            inverse[i] = softmax_row(s, high - low, bias ? 1.0f : op->f0);
+            inverse[i] = softmax_row(s, span, bias ? 1.0f : op->f0);
             for (int32_t j = 0; j < first; j++) s[j] = 0.0f;
             for (int32_t j = end; j < high - low; j++) s[j] = 0.0f;
         }
-        f32_block(count, d_panels, scores, wide, values + low * ldv, ldv, INK_PANEL, high - low, NULL, mixed,
-                  d_wide);
+        f32_block(count, d_panels, scores, wide, values + (int64_t)low * INK_PANEL, INK_PANEL, (int64_t)len * INK_PANEL,
+                  high - low, NULL, 1, mixed, d_wide);
         for (int32_t i = 0; i < count; i++) {
             float *out = buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d;
             for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];

@@ -23,7 +23,24 @@ INK_INLINE vf vf_exp(vf x) {
     p = vf_fma(p, r, vf_set1(0.5f));
     p = vf_fma(p, r, vf_set1(1.0f));
     p = vf_fma(p, r, vf_set1(1.0f));
-    return vf_mul(p, vf_exponent(n));
+    return vf_scale2(p, n);
+}
+
+/* 2^t for t <= 0; below -125 it stays at 2^-125. t = n + f, |f| <= 1/2, and the polynomial for 2^f whose largest relative
+ * error on that range is least: 1.9e-9 at degree 6. Half the work of vf_exp, for exponents that are a product anyway: the
+ * rounding of t costs 4e-8 |t|, relative, of a value that is small where |t| is large. */
+INK_INLINE vf vf_exp2(vf t) {
+    t = vf_max(vf_set1(-125.0f), t);
+    vi n = vi_from_vf(t);
+    vf f = vf_sub(t, vf_from_vi(n));
+    vf p = vf_set1(0.0001534581242594868f);
+    p = vf_fma(p, f, vf_set1(0.0013399930903688073f));
+    p = vf_fma(p, f, vf_set1(0.009618489071726799f));
+    p = vf_fma(p, f, vf_set1(0.05550328642129898f));
+    p = vf_fma(p, f, vf_set1(0.24022646248340607f));
+    p = vf_fma(p, f, vf_set1(0.6931471824645996f));
+    p = vf_fma(p, f, vf_set1(1.0f));
+    return vf_scale2(p, n);
 }
 
 /* erf(x) = 1 - P(t) e^(-x^2), t = 1 / (1 + 0.34 |x|): the form of Abramowitz and Stegun 7.1.26 with two terms more, fitted
@@ -38,7 +55,7 @@ INK_INLINE vf vf_erf(vf x) {
     p = vf_fma(p, t, vf_set1(-0.2860438823699951f));
     p = vf_fma(p, t, vf_set1(0.3050617575645447f));
     p = vf_fma(p, t, vf_set1(0.18014761805534363f));
-    vf tail = vf_exp(vf_mul(vf_mul(size, size), vf_set1(-1.0f)));
+    vf tail = vf_exp2(vf_mul(vf_mul(size, size), vf_set1(-1.44269504088896341f)));
     vf value = vf_sub(vf_set1(1.0f), vf_mul(vf_mul(p, t), tail));
     return vf_copysign(value, x);
 }

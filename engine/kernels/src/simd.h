@@ -29,7 +29,7 @@ typedef __m512i vi;
 #define vi_load(p) _mm512_loadu_si512((const void *)(p))
 #define vi_set1(x) _mm512_set1_epi32(x)
 #define vi_add(a, b) _mm512_add_epi32(a, b)
-#define vf_exponent(n) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23))
+#define vf_scale2(v, n) _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(v), _mm512_slli_epi32(n, 23)))
 #define vf_abs(v) _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)))
 #define vf_copysign(a, s)                                                                                              \
     _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(vf_abs(a)),                                                \
@@ -73,7 +73,7 @@ typedef __m256i vi;
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(p))
 #define vi_set1(x) _mm256_set1_epi32(x)
 #define vi_add(a, b) _mm256_add_epi32(a, b)
-#define vf_exponent(n) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23))
+#define vf_scale2(v, n) _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_slli_epi32(n, 23)))
 #define vf_abs(v) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v)
 #define vf_copysign(a, s) _mm256_or_ps(vf_abs(a), _mm256_and_ps(s, _mm256_set1_ps(-0.0f)))
 #define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
@@ -105,7 +105,7 @@ typedef int32x4_t vi;
 #define vi_load(p) vreinterpretq_s32_s16(vld1q_s16((const int16_t *)(p)))
 #define vi_set1(x) vdupq_n_s32(x)
 #define vi_add(a, b) vaddq_s32(a, b)
-#define vf_exponent(n) vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23))
+#define vf_scale2(v, n) vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(v), vshlq_n_s32(n, 23)))
 #define vf_abs(v) vabsq_f32(v)
 #define vf_copysign(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
 INK_INLINE vf vf_from_i8(const int8_t *p) {
@@ -144,7 +144,7 @@ typedef __m128i vi;
 #define vi_load(p) _mm_loadu_si128((const __m128i *)(p))
 #define vi_set1(x) _mm_set1_epi32(x)
 #define vi_add(a, b) _mm_add_epi32(a, b)
-#define vf_exponent(n) _mm_castsi128_ps(_mm_slli_epi32(_mm_add_epi32(n, _mm_set1_epi32(127)), 23))
+#define vf_scale2(v, n) _mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(v), _mm_slli_epi32(n, 23)))
 #define vf_abs(v) _mm_andnot_ps(_mm_set1_ps(-0.0f), v)
 #define vf_copysign(a, s) _mm_or_ps(vf_abs(a), _mm_and_ps(s, _mm_set1_ps(-0.0f)))
 INK_INLINE vi vi_widen(const int8_t *p) {
