@@ -26,13 +26,14 @@ F32 = NDArray[np.float32]
 EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD, LOOKUP = range(13)
 ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
+ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a finished row while it is at hand
 QUERY_BLOCK = 12  # of ops.h
 ALIGNMENT_BYTES = 64
 
 
 class InkOp(Structure):
     _fields_ = [
-        *((name, c_int32) for name in ("kind", "a", "b", "out", "out2", "k", "n", "mode")),
+        *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "k", "n", "mode")),
         *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit")),
         ("f0", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
@@ -90,6 +91,7 @@ class Compiler:
         self.kept: list[NDArray[Any]] = []  # arrays whose addresses the operations hold
         self.places: dict[int, int] = {}  # value index -> buffer
         self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its int16 codes and row scales
+        self.made_by: dict[int, int] = {}  # value index -> the operation that makes it
 
     def embedding(self, out: Value, word: str, position: str | None, token_type: str | None, factor: float) -> None:
         op = InkOp(kind=EMBED, out=self._new(out), n=out.width, f0=factor)
@@ -186,17 +188,21 @@ class Compiler:
     def _round(self, x: Value) -> tuple[int, int]:
         """int16 codes of a value, made once however many layers read them."""
         if x.index not in self.rounded:
-            codes = self._room(_align(x.width, GROUP) * 2, x.rows)
-            scales = self._room(4, x.rows)
-            op = InkOp(kind=QUANTIZE, a=self._use(x), b=-1, out=codes, out2=scales, k=x.width)
-            self._add(op, x)
+            maker = self.made_by[x.index]
+            if self.ops[maker].kind not in ROUNDING:
+                maker = len(self.ops)
+                self._add(InkOp(kind=QUANTIZE, a=self._use(x), b=-1, k=x.width), x)
+            codes = self._room(_align(x.width, GROUP) * 2, x.rows, maker)
+            scales = self._room(4, x.rows, maker)
+            self.ops[maker].codes, self.ops[maker].scales = codes, scales
             self.rounded[x.index] = codes, scales
         codes, scales = self.rounded[x.index]
         self.buffers[codes].last = self.buffers[scales].last = len(self.ops)
         return codes, scales
 
-    def _room(self, row_bytes: int, rows: Rows) -> int:
-        self.buffers.append(Buffer(row_bytes, rows, len(self.ops), len(self.ops)))
+    def _room(self, row_bytes: int, rows: Rows, first: int | None = None) -> int:
+        first = len(self.ops) if first is None else first
+        self.buffers.append(Buffer(row_bytes, rows, first, len(self.ops)))
         return len(self.buffers) - 1
 
     def _new(self, value: Value) -> int:
@@ -216,6 +222,8 @@ class Compiler:
     def _add(self, op: InkOp, out: Value) -> None:
         # A pool reads token rows, whatever its result's rows are.
         op.texts = int(out.rows == "texts" and op.kind != POOL)
+        op.codes = op.scales = -1
+        self.made_by.setdefault(out.index, len(self.ops))
         self.ops.append(op)
 
 

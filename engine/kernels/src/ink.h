@@ -15,7 +15,7 @@
 enum ink_op_kind {
     INK_EMBED,     /* out = (table0[ids] + table1[positions] + table2[types]) * f0 */
     INK_LAYERNORM, /* out = norm(a + b) * w0 + w1 */
-    INK_QUANTIZE,  /* out (int16, padded to n) and out2 (scale a row) = a */
+    INK_QUANTIZE,  /* codes and scales = a */
     INK_LINEAR,    /* out = act(a * w0 panels + w1) */
     INK_LINEAR_I8, /* out = act(a (int16) * w0 (int8 panels) with w2 group scales, b row scales, + w1) */
     INK_ATTENTION, /* out = softmax(q k^T * f0 + bias) v per text and head; a = q, k, v side by side; w0 bias */
@@ -34,7 +34,8 @@ enum ink_pooling { INK_MEAN, INK_FIRST, INK_LAST, INK_MAX, INK_MEAN_SQRT, INK_WE
 /* Fields by op: k inputs, n outputs (widths in elements). Buffers are indices into ink_run.buffers; -1 is none. */
 typedef struct {
     int32_t kind;
-    int32_t a, b, out, out2;
+    int32_t a, b, out;
+    int32_t codes, scales; /* int16 codes, padded to whole groups, and a scale a row: of a, or of the rows that are made */
     int32_t k, n;
     int32_t mode; /* activation, pooling, or 1 for a causal attention or a norm before the sum */
     int32_t heads, kv_heads, head_dim;

@@ -125,17 +125,15 @@ static void rotary_row(const ink_op *op, const float *x, float *out, int32_t pos
 static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
     int64_t ld = stride_of(op->k);
     const float *a = buffer(run, op->a), *b = buffer(run, op->b);
-    if (op->kind == INK_QUANTIZE) {
-        int32_t depth = round_up(op->k, INK_GROUP);
-        int16_t *codes = (int16_t *)run->buffers[op->out];
-        float *scales = buffer(run, op->out2);
-        for (int32_t r = start; r < stop; r++) scales[r] = quantize_row(a + r * ld, codes + (int64_t)r * depth, op->k, depth);
-        return;
-    }
+    int32_t width = op->kind == INK_GATE ? op->n : op->k, depth = round_up(width, INK_GROUP);
+    int16_t *codes = op->codes < 0 ? NULL : (int16_t *)run->buffers[op->codes];
+    float *scales = buffer(run, op->scales);
     for (int32_t r = start; r < stop; r++) {
         const float *x = a + r * ld, *y = b ? b + r * ld : NULL;
-        float *out = buffer(run, op->out) + r * (op->kind == INK_GATE ? stride_of(op->n) : ld);
+        float *out = op->kind == INK_QUANTIZE ? (float *)x : buffer(run, op->out) + r * stride_of(width);
         switch (op->kind) {
+        case INK_QUANTIZE:
+            break;
         case INK_LAYERNORM:
             layer_norm_row(x, y, out, (const float *)op->w0, (const float *)op->w1, op->k, op->f0);
             break;
@@ -156,6 +154,7 @@ static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32
         default:
             unit_row(x, out, op->k);
         }
+        if (codes) scales[r] = quantize_row(out, codes + (int64_t)r * depth, width, depth);
     }
 }
 

@@ -26,6 +26,8 @@ typedef __m512i vi;
 #define vf_from_vi(v) _mm512_cvtepi32_ps(v)
 #define vi_from_vf(v) _mm512_cvtps_epi32(v)
 #define vi_store(p, v) _mm512_storeu_si512((void *)(p), v)
+/* VW numbers that fit 16 bits */
+#define vi_store16(p, v) _mm256_storeu_si256((__m256i *)(p), _mm512_cvtepi32_epi16(v))
 #define vi_load(p) _mm512_loadu_si512((const void *)(p))
 #define vi_set1(x) _mm512_set1_epi32(x)
 #define vi_add(a, b) _mm512_add_epi32(a, b)
@@ -70,6 +72,8 @@ typedef __m256i vi;
 #define vf_from_vi(v) _mm256_cvtepi32_ps(v)
 #define vi_from_vf(v) _mm256_cvtps_epi32(v)
 #define vi_store(p, v) _mm256_storeu_si256((__m256i *)(p), v)
+#define vi_store16(p, v)                                                                                               \
+    _mm_storeu_si128((__m128i *)(p), _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)))
 #define vi_load(p) _mm256_loadu_si256((const __m256i *)(p))
 #define vi_set1(x) _mm256_set1_epi32(x)
 #define vi_add(a, b) _mm256_add_epi32(a, b)
@@ -102,6 +106,7 @@ typedef int32x4_t vi;
 #define vf_from_vi(v) vcvtq_f32_s32(v)
 #define vi_from_vf(v) vcvtnq_s32_f32(v)
 #define vi_store(p, v) vst1q_s32((int32_t *)(p), v)
+#define vi_store16(p, v) vst1_s16(p, vmovn_s32(v))
 #define vi_load(p) vreinterpretq_s32_s16(vld1q_s16((const int16_t *)(p)))
 #define vi_set1(x) vdupq_n_s32(x)
 #define vi_add(a, b) vaddq_s32(a, b)
@@ -141,6 +146,7 @@ typedef __m128i vi;
 #define vf_from_vi(v) _mm_cvtepi32_ps(v)
 #define vi_from_vf(v) _mm_cvtps_epi32(v)
 #define vi_store(p, v) _mm_storeu_si128((__m128i *)(p), v)
+#define vi_store16(p, v) _mm_storel_epi64((__m128i *)(p), _mm_packs_epi32(v, v))
 #define vi_load(p) _mm_loadu_si128((const __m128i *)(p))
 #define vi_set1(x) _mm_set1_epi32(x)
 #define vi_add(a, b) _mm_add_epi32(a, b)
