@@ -126,6 +126,8 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "inkling", ""
     error_content_type, error_message_format = "text/plain", "%(message)s\n"
     timeout = QUIET_SECONDS
+    # An answer in two small packets would wait for the first one's acknowledgement: 40 ms.
+    wbufsize, disable_nagle_algorithm = -1, True
 
     def do_GET(self) -> None:
         self._answer("GET")
