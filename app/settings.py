@@ -64,6 +64,7 @@ class Settings:
         least=0,
         most=1_000_000,
     )
+    offline: bool = _setting(False, "whether even `inkling models pull`, which alone uses the network, may not do so")
     theme: str = _setting("system", "colours of the window", choices=("system", "light", "dark"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -14,10 +15,14 @@ from typing import Any
 import resources
 from engine.errors import ModelError
 from engine.published import other_weights
+from engine.record import Record
 
 BUNDLED_MODELS = resources.folder() / "models"
 CATALOG_FILE = BUNDLED_MODELS / "catalog.toml"
 DEFAULT_MODEL = resources.default_model()
+
+HUB = "hf:"  # begins a name that means the hub's model, whatever else is called so
+_HUB_ID = re.compile(r"(?:[A-Za-z0-9][\w.-]*/)?[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,22 @@ def _load(path: Path) -> Catalog:
     return Catalog(tuple(models))
 
 
+@dataclass(frozen=True)
+class HubName:
+    """A model as the hub calls it: OWNER/NAME (old ones have no owner), and a branch, tag or commit."""
+
+    hub_id: str
+    revision: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> HubName:
+        """`OWNER/NAME[@REVISION]`, with hf: in front or not. Raises ModelError."""
+        hub_id, _, revision = text.removeprefix(HUB).partition("@")
+        if not _HUB_ID.fullmatch(hub_id) or ("@" in text and not revision.strip()):
+            raise ModelError(f"{text!r} is no name of a model on the hub, which is OWNER/NAME or OWNER/NAME@REVISION.")
+        return cls(hub_id, revision or None)
+
+
 def is_model_folder(path: Path) -> bool:
     """Whether a folder looks like a model: it has a config.json, or modules.json which says where that is."""
     return (path / "config.json").is_file() or (path / "modules.json").is_file()
@@ -120,9 +141,12 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
     """The folder that a name or a path stands for.
 
     A path to a model folder is itself; a name is looked up among the bundled models, then in `models_dir`.
-    Raises ModelError, listing what there is, where neither is found.
+    OWNER/NAME may stand for a model that came from there; hf:OWNER/NAME, with @REVISION or not, means nothing else.
+    Raises ModelError, listing what there is, where none is found. Never asks the network.
     """
     text = os.fspath(model)
+    if text.startswith(HUB):
+        return _pulled(text, models_dir)
     path = Path(text).expanduser()
     if text and path.is_dir() and is_model_folder(path):
         return path
@@ -132,7 +156,45 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
     for name, folder in here.items():
         if name.casefold() == text.casefold() or (known is not None and name.casefold() == wanted):
             return folder
+    if "/" in text and _HUB_ID.fullmatch(text):
+        for folder in here.values():
+            if _is_from(folder, HubName(text)):
+                return folder
     raise ModelError(_not_found(text, path, list(here), known))
+
+
+def pulled_model(wanted: HubName, models_dir: Path | None, *, bundled: bool = True) -> Path | None:
+    """The folder of a model from the hub that is here, at the wanted revision where one is named; else None.
+
+    One that was fetched goes before the bundled one, which is left out unless `bundled`.
+    """
+    found = [folder for folder in local_models(models_dir).values() if _is_from(folder, wanted)]
+    fetched = [folder for folder in found if folder.parent != BUNDLED_MODELS]
+    return next(iter([*fetched, *(found if bundled else [])]), None)
+
+
+def _pulled(text: str, models_dir: Path | None) -> Path:
+    wanted = HubName.parse(text)
+    found = pulled_model(wanted, models_dir)
+    if found is None:
+        revision = f"@{wanted.revision}" if wanted.revision else ""
+        raise ModelError(
+            f"{wanted.hub_id}{revision} is not on this machine; `inkling models pull {HUB}{wanted.hub_id}{revision}` "
+            f"fetches it."
+        )
+    return found
+
+
+def _is_from(folder: Path, wanted: HubName) -> bool:
+    """Whether a model came from the hub's model of this name; a commit may be given by its first seven digits or more.
+
+    Names of branches and tags are not kept, because what they stand for changes.
+    """
+    record = Record.read(folder)
+    if record.source is None or record.source.casefold() != wanted.hub_id.casefold():
+        return False
+    commit, revision = record.revision or "", (wanted.revision or "").casefold()
+    return not revision or (len(revision) >= 7 and commit.startswith(revision))
 
 
 def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | None) -> str:
@@ -141,8 +203,8 @@ def _not_found(text: str, path: Path, here: list[str], known: CatalogModel | Non
         return f"{no_model(path)} {available}"
     if known is not None:
         return (
-            f"{known.name} is known but not on this machine: get the folder of {known.hub_id} and bring it in with "
-            f"`inkling models import FOLDER`. {available}"
+            f"{known.name} is known but not on this machine: `inkling models pull {known.name}` fetches it, and "
+            f"`inkling models import FOLDER` brings a folder of {known.hub_id} in. {available}"
         )
     names = [*here, *(model.name for model in Catalog.load())]
     spelled = {name.casefold(): name for name in names}

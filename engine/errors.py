@@ -24,3 +24,7 @@ class KernelError(EngineError):
 
 class Cancelled(EngineError):
     """The caller asked to stop; the sentence says how far the work had come."""
+
+
+class HubError(EngineError):
+    """A model that could not be fetched from the hub."""

@@ -77,7 +77,7 @@ class ModelFolder:
             entries = static_listing(path)
         late: LateInteraction | None = None
         head: tuple[Dense | Normalize, ...]
-        if entries is None and _is_stanford(path):
+        if entries is None and is_stanford(path):
             late = read_stanford(path)
             backbone = Backbone.open(path)
             pooling, head = Pooling("mean"), (_inline_projection(path, backbone), Normalize())
@@ -198,7 +198,7 @@ def folder_name(path: Path) -> str:
     return resolved.name
 
 
-def _is_stanford(path: Path) -> bool:
+def is_stanford(path: Path) -> bool:
     """Whether a folder is a ColBERT as Stanford's code writes it: the projection beside the encoder's tensors."""
     architectures = read_optional_json(path / "config.json").get("architectures")
     return isinstance(architectures, list) and STANFORD in architectures

@@ -23,6 +23,12 @@ HOMES: dict[str, tuple[str, ...]] = {
     "urllib.request": ("engine.hub",),
     "requests": ("engine.hub",),
     "httpx": ("engine.hub",),
+    "httpx2": ("engine.hub",),
+    "hf_xet": (),
+    "urllib3": (),
+    # Who may ask for a model to be fetched: one command. Nothing else leads to the network.
+    "engine.hub": ("engine.pulling",),
+    "engine.pulling": ("app.cli.model_sources",),
     "aiohttp": ("engine.hub",),
     "websockets": ("engine.hub",),
     "ftplib": (),

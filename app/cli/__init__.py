@@ -128,7 +128,7 @@ SUBCOMMANDS: dict[str, Subcommand] = {
     "failures": Subcommand(_failures, "list the files that could not be read, and why"),
     "demo": Subcommand(_demo, "index the sample documents and open the window on them"),
     "doctor": Subcommand(_doctor, "check that everything Inkling needs is here"),
-    "models": Subcommand(_models, "list, import, verify or convert embedding models"),
+    "models": Subcommand(_models, "list, show, pull, import, verify, remove or convert embedding models"),
     "embed": Subcommand(_embed, "turn texts into vectors"),
     "validate": Subcommand(_validate, "check that a model computes here what it should"),
     "bench": Subcommand(_bench, "measure how fast a model is on this machine"),

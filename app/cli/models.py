@@ -1,22 +1,27 @@
-"""Embedding models: list the known ones, bring one in, check them, or pack one for this program."""
+"""Embedding models and rerankers: list the known ones, show one, fetch or bring one in, check, remove or pack one."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app.cli import models_cache
+from app import settings
+from app.cli import model_facts, model_sources, models_cache
 from app.cli.arguments import given_path, given_text
 from app.progress import Progress
 from app.terminal import json_text, printable, printable_path
 from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
 from engine.errors import ModelError
-from engine.folder import ModelFolder
 from engine.models import FAMILIES
+from engine.reranker_folder import RerankerFolder, open_folder
 from engine.weights.convert import convert
-from engine.weights.importing import Import, import_model, verify
+from engine.weights.importing import verify
+from engine.weights.staging import SUFFIX
 
 MEGABYTE = 1_000_000
 
@@ -29,12 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     place: dict[str, Any] = {"type": given_path, "metavar": "D", "help": "keep everything in D"}
     shared.add_argument("--data-dir", default=argparse.SUPPRESS, **place)
     actions.add_parser("list", parents=[shared], help="the models that are here, and the known ones that are not")
-    one = actions.add_parser("import", parents=[shared], help="copy a published model folder to where models are kept")
-    one.add_argument("folder", type=given_path, metavar="FOLDER")
+    model_facts.add_show(actions.add_parser("show", parents=[shared], help="what is to be known of a model"))
+    model_sources.add_pull(
+        actions.add_parser("pull", parents=[shared], help="fetch a model from the hub; nothing else uses the network")
+    )
+    model_sources.add_import(
+        actions.add_parser("import", parents=[shared], help="bring in a model's folder, zip file or wheel")
+    )
     some = actions.add_parser("verify", parents=[shared], help="read models through and compare their hashes")
     some.add_argument("models", nargs="*", type=given_text, metavar="MODEL", help="names or folders (all models here)")
     kept = actions.add_parser("cache", parents=[shared], help="the models laid out for quick loading, or --clear them")
     models_cache.add_arguments(kept)
+    gone = actions.add_parser("remove", parents=[shared], help="delete a model that was fetched or brought in")
+    gone.add_argument("model", type=given_text, metavar="MODEL", help="its name")
+    gone.add_argument("--yes", action="store_true", help="do not ask")
     pack = actions.add_parser("convert", parents=[shared], help="pack a published model in int8 into a new folder")
     pack.add_argument("source", type=given_path, metavar="SOURCE_DIR")
     pack.add_argument("out", type=given_path, metavar="OUT_DIR")
@@ -42,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the action; the exit code."""
-    actions = {"list": _list, "import": _import, "verify": _verify, "convert": _convert, "cache": models_cache.run}
+    actions = {
+        "list": _list, "show": model_facts.show, "pull": model_sources.pull_model, "import": model_sources.bring_in,
+        "verify": _verify, "remove": _remove, "convert": _convert, "cache": models_cache.run,
+    }  # fmt: skip
     return actions[args.action](args)
 
 
@@ -71,8 +87,9 @@ def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, 
     dim, max_tokens = (known.dim, known.max_tokens) if known else (None, None)
     if known is None and path is not None:
         with suppress(ModelError):  # a broken folder is listed too; `verify` says what is wrong with it
-            folder = ModelFolder.open(path)
-            dim, max_tokens = folder.dim, folder.max_tokens
+            folder = open_folder(path)
+            dim = 1 if isinstance(folder, RerankerFolder) else folder.dim
+            max_tokens = folder.max_tokens
     return {
         "name": name,
         "path": None if path is None else str(path),
@@ -84,17 +101,6 @@ def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, 
         "languages": list(known.languages) if known else [],
         "licence": known.licence if known else None,
     }
-
-
-def _import(args: argparse.Namespace) -> int:
-    with Progress("Importing", unit="MB") as bar:
-        how = Import(copying=lambda d, n: bar.update(d // MEGABYTE, n // MEGABYTE))
-        path = import_model(args.folder, args.folders.models, how)
-    if args.json:
-        print(json_text({"name": path.name, "path": str(path)}))
-    else:
-        print(f"{printable(path.name)} is now in {printable_path(str(path))}")
-    return 0
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -118,6 +124,43 @@ def _verify(args: argparse.Namespace) -> int:
     if broken:
         raise ModelError(f"{len(broken)} of {len(wanted)} models cannot be used: {', '.join(broken)}.")
     return 0
+
+
+def _remove(args: argparse.Namespace) -> int:
+    path = local_models(args.folders.models).get(args.model)
+    if path is None and (freed := model_sources.forget_part(args)):
+        print(json_text({"name": args.model, "bytes": freed}) if args.json else f"{freed:,} bytes are free again.")
+        return 0
+    path = path or model_path(args.model, args.folders.models)
+    if path.parent != args.folders.models:
+        raise ModelError(f"{path} is not among the models that were fetched or brought in, so it stays.")
+    if _in_use(args) == path:
+        raise ModelError(f"{path.name} is the model that the settings name; choose another one there first.")
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    if not args.yes and not _agreed(f"Delete {path.name} ({size / MEGABYTE:,.0f} MB)?"):
+        raise ModelError(f"{path.name} stays; --yes deletes it without a question.")
+    # Out of sight in one step: a process that is killed in between leaves no half model.
+    gone = path.with_name(f".{path.name}.{os.getpid()}{SUFFIX}")
+    path.rename(gone)
+    shutil.rmtree(gone)
+    print(json_text({"name": path.name, "bytes": size}) if args.json else f"{printable(path.name)} is deleted.")
+    return 0
+
+
+def _in_use(args: argparse.Namespace) -> Path | None:
+    """The folder of the model that the settings name, None where that is not here."""
+    try:
+        return model_path(settings.load(args.folders.settings).model, args.folders.models)
+    except ModelError:
+        return None
+
+
+def _agreed(question: str) -> bool:
+    """Ask on the terminal; without one nobody can agree."""
+    if not sys.stdin.isatty():
+        return False
+    print(printable(question) + " [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
 def _convert(args: argparse.Namespace) -> int:

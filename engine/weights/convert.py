@@ -29,7 +29,7 @@ LICENCE_TEXTS = {"Apache-2.0": BUNDLED_MODELS / "licences" / "Apache-2.0.txt"}
 def convert(
     source: Path, out: Path, progress: packed.Progress | None = None, *, record: Record | None = None
 ) -> None:
-    """Pack the published model or reranker in `source` into the new folder `out`, with a note where one is given.
+    """Pack the published model or reranker in `source` into the new folder `out`, with its note, or the one given.
 
     The same source gives the same bytes. Weights that claim to be a known model's must be that model's.
     `progress` is called with the bytes of weights done and in all. Raises ModelError where the source cannot be
@@ -64,8 +64,9 @@ def convert(
             write_settings(staging, folder, prompts)
         _write_licence(staging, folder, known)
         (staging / "README.md").write_text(_card(folder, known, prompts, digest), encoding="utf-8", newline="\n")
-        if record is not None:
-            record.write(staging)
+        note = record or Record.read(source)
+        if note != Record():
+            note.write(staging)
 
 
 def identify(folder: ModelFolder | RerankerFolder, weights: Weights) -> CatalogModel | None:

@@ -50,8 +50,8 @@ class Import:
     """How to bring a model in.
 
     pack: keep only int8 weights. measure: compare int8 with fp32. move: take the source's files instead of copying
-    them. record: what is known of where it comes from. copying: called with bytes done and in all; measuring: with
-    texts done and in all.
+    them; the source is to be thrown away. record: what is known of where it comes from.
+    copying: called with bytes done and in all. measuring: called with texts done and in all.
     """
 
     pack: bool = False
@@ -128,10 +128,13 @@ def import_model(source: Path, models_dir: Path, how: Import | None = None) -> P
     return target
 
 
+def free_name(name: str) -> str:
+    """The name under which a model comes in: its own, unless the bundled one has that."""
+    return f"{name}-published" if name in local_models() else name
+
+
 def _name(folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> str:
-    name = known.name if known else folder.name
-    if name in local_models():
-        name += "-published"
+    name = free_name(known.name if known else folder.name)
     needs_name = isinstance(folder, ModelFolder) and folder.late is None and folder.model_type != static.MODEL_TYPE
     if needs_name and Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
         raise ModelError(
@@ -167,7 +170,7 @@ def _transfer(files: list[Path], root: Path, staging: Path, how: Import) -> None
         target.parent.mkdir(parents=True, exist_ok=True)
         if how.move:
             done += file.stat().st_size
-            os.replace(file, target)
+            _take(file, target)
         else:
             with file.open("rb") as read, target.open("wb") as write:
                 while chunk := read.read(COPY_CHUNK_BYTES):
@@ -177,6 +180,14 @@ def _transfer(files: list[Path], root: Path, staging: Path, how: Import) -> None
                         how.copying(done, total)
     if how.move and how.copying is not None:
         how.copying(total, total)
+
+
+def _take(file: Path, target: Path) -> None:
+    """Put a file into a second place without copying it; where a disk has no links, it leaves the first one."""
+    try:
+        os.link(file, target)
+    except OSError:
+        os.replace(file, target)
 
 
 def _present(folder: ModelFolder | RerankerFolder) -> list[Path]:

@@ -1,7 +1,9 @@
 """`inkling models`: what it prints, what it leaves behind, and how it ends."""
 
+import io
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,9 @@ def test_list_shows_what_is_here_first(data: str, capsys: pytest.CaptureFixture[
 
 def test_an_imported_model_is_known_by_its_name(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--data-dir", data, "models", "--json", "import", str(TINY)]) == 0
-    assert json.loads(capsys.readouterr().out) == {"name": "tiny_bert", "path": str(Path(data, "models", "tiny_bert"))}
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["name"], answer["path"]) == ("tiny_bert", str(Path(data, "models", "tiny_bert")))
+    assert answer["int8"]["kind"] == "vectors"
     assert cli.run(["--data-dir", data, "models", "verify", "tiny_bert"]) == 0
     assert capsys.readouterr().out == "tiny_bert: intact\n"
     assert cli.run(["--data-dir", data, "models", "import", str(TINY)]) == 1
@@ -73,3 +77,89 @@ def test_a_folder_that_is_no_model_is_a_sentence(tmp_path: Path, data: str, caps
     assert cli.run(["--data-dir", data, "models", "import", str(tmp_path)]) == 1
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and "holds no config.json and no modules.json" in err
+
+
+def test_archives_are_brought_in_like_folders(tmp_path: Path, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = shutil.make_archive(str(tmp_path / "both"), "zip", GOLDENS, "tiny_bert")
+    with zipfile.ZipFile(file, "a") as out:
+        for path in (GOLDENS / "static").iterdir():
+            if path.is_file():
+                out.write(path, f"static/{path.name}")
+    assert cli.run(["--data-dir", data, "models", "import", file]) == 1
+    assert "both.zip::FOLDER (there are static, tiny_bert)" in capsys.readouterr().err
+    assert cli.run(["--data-dir", data, "models", "import", f"{file}::tiny_bert", "--pack", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["name"] == "tiny_bert" and answer["int8"]["worst"] > 0.999
+    assert cli.run(["--data-dir", data, "models", "import", f"{file}::static", "--no-measure"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
+    for missing in ("nothing.zip", "nothing.zip::inner", str(tmp_path / "both.zip") + "::../static"):
+        assert cli.run(["--data-dir", data, "models", "import", missing]) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+    assert sorted(path.name for path in Path(data, "models").iterdir()) == ["static", "tiny_bert"]
+
+
+def test_show_tells_what_is_to_be_known(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY)]) == 0
+    capsys.readouterr()
+    assert cli.run(["--data-dir", data, "models", "show", "tiny_bert"]) == 0
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert shown["name"] == "tiny_bert" and shown["architecture"].startswith("bert, ")
+    assert shown["measured"].startswith("int8 against fp32: worst cosine 0.99") and "auto computes int8" in str(shown)
+    assert cli.run(["--data-dir", data, "models", "show", "tiny_bert", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["path"] == str(Path(data, "models", "tiny_bert")) and values["measured"]["texts"] >= 64
+    assert set(values["memory"]["weights"]) == {"fp32", "int8"}
+
+
+@pytest.mark.parametrize("name", ["reranker_bert", "late_stanford", "static"])
+def test_show_knows_every_kind(name: str, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "show", str(GOLDENS / name)]) == 0
+    assert "measured         never" in capsys.readouterr().out
+
+
+def test_show_tells_of_a_known_model_that_is_not_here(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "show", "Qwen3-Embedding-4B"]) == 0
+    out = capsys.readouterr().out
+    assert "`inkling models pull Qwen3-Embedding-4B` fetches it" in out and "may be cut to 1024, 768" in out
+    assert cli.run(["--data-dir", data, "models", "show", "bge-m3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["path"] is None
+    assert cli.run(["--data-dir", data, "models", "show", "nothing"]) == 1
+    shutil.copytree(TINY, Path(data, "models", "bge-m3"))
+    Path(data, "models", "bge-m3", "config.json").write_text("{}")
+    assert cli.run(["--data-dir", data, "models", "show", "bge-m3"]) == 1, "it is here, and broken"
+
+
+def test_remove_asks_or_is_told(
+    data: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY)]) == 0
+    folder = Path(data, "models", "tiny_bert")
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert"]) == 1 and folder.is_dir()
+    assert "--yes" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert"]) == 1 and folder.is_dir()
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert"]) == 0
+    assert "Delete tiny_bert" in capsys.readouterr().err
+    assert not list(Path(data, "models").iterdir())
+
+
+def test_remove_keeps_what_is_not_its_own_or_in_use(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "remove", "all-MiniLM-L6-v2", "--yes"]) == 1
+    assert cli.run(["--data-dir", data, "models", "remove", str(TINY), "--yes"]) == 1 and TINY.is_dir()
+    assert capsys.readouterr().err.count("not among the models that were fetched or brought in") == 2
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY)]) == 0
+    Path(data, "settings.toml").write_text('model = "tiny_bert"\n')
+    capsys.readouterr()
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert", "--yes"]) == 1
+    assert "the model that the settings name" in capsys.readouterr().err
+    Path(data, "settings.toml").write_text('model = "gone"\n')
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert", "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] > 300_000
+
+
+class Terminal(io.StringIO):
+    """Somebody who types an answer."""
+
+    def isatty(self) -> bool:
+        return True

@@ -10,7 +10,7 @@ import pytest
 import safetensors.numpy
 
 from engine import CrossEncoder, Encoder, ModelError
-from engine.catalog import BUNDLED_MODELS
+from engine.catalog import BUNDLED_MODELS, Catalog
 from engine.fidelity import fp32_bytes, measure, probe_texts
 from engine.options import NUMERICS
 from engine.record import FILE, LEAST_LIKENESS, Fidelity, Record
@@ -128,8 +128,10 @@ def test_packed_weights_stay_int8_whatever_the_note_says(tiny: Path, tmp_path: P
         assert encoder.precision == "int8"
 
 
-def test_the_bundled_model_needs_no_note() -> None:
-    assert Record.read(BUNDLED_MODELS / "all-MiniLM-L6-v2") == Record()
+def test_the_bundled_model_was_measured() -> None:
+    known, record = Catalog.load().find("all-MiniLM-L6-v2"), Record.read(BUNDLED_MODELS / "all-MiniLM-L6-v2")
+    assert known is not None and (record.source, record.revision) == (known.hub_id, known.revision)
+    assert record.fidelity is not None and record.fidelity.worst >= 0.999 and record.fidelity.numerics == NUMERICS
 
 
 @pytest.mark.parametrize("note", ["[]", "{", '{"source": 1}', '{"int8": {"kind": "colours"}}', '{"int8": true}'])

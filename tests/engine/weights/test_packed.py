@@ -11,7 +11,9 @@ import safetensors.numpy
 
 from engine.catalog import BUNDLED_MODELS, Catalog
 from engine.errors import ModelError
+from engine.fidelity import measure
 from engine.folder import ModelFolder
+from engine.record import Record
 from engine.weights import packed
 from engine.weights.convert import convert
 from engine.weights.importing import Import, import_model, verify
@@ -83,7 +85,13 @@ def test_every_tensor_of_whole_lines_lies_on_one(tmp_path: Path) -> None:
 def test_the_bundled_model_is_what_converting_the_published_one_gives(tmp_path: Path) -> None:
     steps: list[tuple[int, int]] = []
     convert(real_models.minilm(), tmp_path / "out", lambda done, total: steps.append((done, total)))
-    assert contents(tmp_path / "out") == contents(BUNDLED)
+    bundled = contents(BUNDLED)
+    assert bundled.pop("inkling.json")
+    assert contents(tmp_path / "out") == bundled
+    noted, measured = Record.read(BUNDLED).fidelity, measure(real_models.minilm(), workers=1)
+    assert noted is not None and measured is not None
+    for field in ("worst", "mean", "top10"):  # other kernels round otherwise
+        assert getattr(noted, field) == pytest.approx(getattr(measured, field), abs=0.002)
     assert (BUNDLED / "model.safetensors").stat().st_size <= 24_000_000
     assert steps[-1][0] == steps[-1][1] and steps == sorted(steps)
 
