@@ -41,7 +41,7 @@ def vectors(folder: ModelFolder, precision: StoredPrecision) -> np.ndarray[Any, 
     ids = full_size.texts(folder.config["vocab_size"])
     with folder.weights() as weights:
         loaded = load(folder.parameters(), weights, precision, folder.backbone.family.prefixes)
-    one, two = Computation(folder.plan(), loaded, 1), Computation(folder.plan(), loaded, 2)
+    one, two = (Computation(folder.name, folder.plan(), loaded, workers) for workers in (1, 2))
     found = np.concatenate([one.run(Batch.of([own], padding), want_tokens=False)[0] for own in ids])
     np.testing.assert_array_equal(two.run(Batch.of(ids, padding), want_tokens=False)[0], found)
     return found

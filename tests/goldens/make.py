@@ -11,6 +11,7 @@ The reference: sentence-transformers on transformers' classes, float32, eager at
 reference.npz holds `names` of texts; `ids`, the ids of text i being ids[starts[i]:starts[i + 1]]; `vectors`, one row a
 text; `states`, the token states of the texts `state_names` back to back; and for every role that has a prompt its
 vectors of the texts `role_names`. Decomposed Hangul and kana stand for what the reference makes of the composed text.
+ragged.npz beside it (ragged.py) has a text of every length. `python -m tests.goldens.table` prints how close we are.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 
 from tests import real_models
-from tests.goldens import late, rerankers, small_tokenizers, static
+from tests.goldens import late, ragged, rerankers, small_tokenizers, static
 from tests.goldens.checkpoint import shake, write_weights
 from tests.goldens.small_tokenizers import write_json
 from tests.goldens.texts import AWKWARD, COMPOSED_BY_US
@@ -212,8 +213,26 @@ def make(name: str, checkpoint: Checkpoint) -> None:
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": checkpoint.max_tokens, "do_lower_case": False})
     prompts = {"prompts": checkpoint.prompts, "default_prompt_name": checkpoint.default_prompt}
     write_json(folder / "config_sentence_transformers.json", prompts)
-    overrides = config.to_dict() if checkpoint.publish is nomic_names else {}
-    np.savez_compressed(folder / "reference.npz", **run(folder, STATES_OF, overrides))
+    np.savez_compressed(folder / "reference.npz", **run(folder, STATES_OF, overrides(name)))
+    ragged.make(folder, load_reference(folder, overrides(name)), checkpoint.max_tokens)
+
+
+def overrides(name: str) -> dict[str, Any]:
+    """What the reference must be told of a folder whose config.json has names that it does not know."""
+    checkpoint = CHECKPOINTS[name]
+    if checkpoint.publish is not nomic_names:
+        return {}
+    rows = json.loads((HERE / name / "config.json").read_text("utf-8"))["vocab_size"] + 3
+    config: dict[str, Any] = transformers.NomicBertConfig(vocab_size=rows, **checkpoint.sizes).to_dict()
+    return config
+
+
+def load_reference(folder: Path, config: dict[str, Any]) -> SentenceTransformer:
+    """The reference of a folder; config: what goes before its config.json."""
+    return SentenceTransformer(
+        str(folder), device="cpu", local_files_only=True, config_kwargs=config,
+        model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
+    ).eval()  # fmt: skip
 
 
 def make_real(name: str) -> None:
@@ -226,10 +245,7 @@ def make_real(name: str) -> None:
 
 def run(folder: Path, states_of: Sequence[str], config: dict[str, Any] | None = None) -> dict[str, Any]:
     """What the reference makes of AWKWARD; see the top of this file."""
-    model = SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, config_kwargs=config or {},
-        model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
-    ).eval()  # fmt: skip
+    model = load_reference(folder, config or {})
     ids, vectors, states = [], [], []
     for name, text in AWKWARD.items():
         features, out = forward(model, name, text)

@@ -9,8 +9,10 @@ import pytest
 
 from engine import Encoder, ModelError
 from engine.models import FAMILIES
+from engine.models.static import MODEL_TYPE
 from engine.weights.convert import convert
-from tests.goldens.reading import HERE, assert_equals_reference, checkpoints, cosines, reference
+from tests.goldens import ragged
+from tests.goldens.reading import HERE, VECTOR_BOUND, assert_equals_reference, checkpoints, cosines, reference
 from tests.goldens.texts import AWKWARD, ordinary
 
 CHECKPOINTS = checkpoints()
@@ -32,6 +34,20 @@ def test_fp32_equals_the_reference_classes(isa: str, name: str) -> None:
     with Encoder.load(HERE / name, precision="fp32", workers=1) as encoder:
         assert encoder.isa == isa and encoder.dim == reference(name)["vectors"].shape[1]
         assert_equals_reference(encoder, reference(name))
+
+
+@pytest.mark.parametrize("name", [name for name, family in CHECKPOINTS.items() if family != MODEL_TYPE])
+def test_a_ragged_batch_of_every_length_equals_the_reference_classes(compiled: str, name: str) -> None:
+    with np.load(HERE / name / "ragged.npz") as file:
+        wanted = dict(file)
+    texts = [ragged.text(*place) for place in zip(wanted["source"], wanted["characters"], strict=True)]
+    with Encoder.load(HERE / name, precision="fp32", workers=2) as encoder:
+        lengths = [len(ids) for ids in encoder._tokenizer.encode(texts)]
+        assert lengths == list(range(lengths[0], encoder.max_tokens + 1)) and lengths[0] <= 2
+        vectors = encoder.encode(texts, prompt="")
+    assert np.abs(vectors - wanted["vectors"]).max() <= VECTOR_BOUND
+    with Encoder.load(HERE / name, precision="int8", workers=2) as encoder:
+        assert cosines(encoder.encode(texts, prompt=""), wanted["vectors"]).min() >= INT8_WORST
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
