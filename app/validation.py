@@ -113,16 +113,19 @@ class Validation:
                 yield self._check_vectors(model, reference)
 
     def by_itself(self) -> Iterator[Check]:
-        """Kernels, batches, workers, and int8 against fp32."""
-        texts = probe_texts()
-        rows: dict[str, Rows] = {}
+        """Kernels, batches, workers, and int8 against fp32; one model is loaded at a time."""
+        texts, rows = probe_texts(), dict[str, Rows]()
         for precision in self.precisions():
             with self._load(precision) as model:
-                rows[precision] = found = _rows(model, texts)
-                yield _check_batches(model, texts, found)
-                with self._load(precision, workers=1) as single:
-                    yield _check_workers(model, found, _rows(single, texts))
-                yield self._check_kernels(model, texts)
+                isa, found = model.isa, _rows(model, texts)
+                alone = [row for text in texts[::EVERY] for row in _rows(model, [text], query=texts[0])]
+            rows[precision] = found
+            # Only the compiled kernels promise every bit.
+            bound = KERNEL_BOUND if isa == REFERENCE else 0.0
+            yield _check_equal(f"alone and in a batch, {precision}", alone, found[::EVERY], bound)
+            with self._load(precision, workers=1) as model:
+                yield _check_equal(f"1 and {self.workers} workers, {precision}", _rows(model, texts), found, bound)
+            yield self._check_kernels(precision, isa, texts, found[::EVERY])
         if len(rows) > 1:
             yield self._check_int8(texts, rows)
 
@@ -153,25 +156,24 @@ class Validation:
         described = result.described([row.text for row in reference])
         return Check(f"vectors, {model.precision}", good, f"{described}; wanted: {bar}", asdict(result))
 
-    def _check_kernels(self, model: Model, texts: Sequence[str]) -> Check:
-        name = f"kernels, {model.precision}"
-        if model.isa == REFERENCE:
+    def _check_kernels(self, precision: str, isa: str, texts: Sequence[str], found: Rows) -> Check:
+        """found: of every fourth text."""
+        name = f"kernels, {precision}"
+        if isa == REFERENCE:
             return Check(name, None, "there are no compiled kernels here; NumPy computes")
-        some = texts[::EVERY]
-        with self._load(model.precision, compiled=False) as plain:
-            wanted = _rows(plain, some)
-        found = _rows(model, some)
-        if isinstance(model, CrossEncoder):
+        with self._load(precision, compiled=False) as plain:
+            wanted = _rows(plain, texts[::EVERY])
+        if isinstance(plain, CrossEncoder):
             result = compare(found, wanted)
             bound = SCORE_BOUND * max(1.0, float(np.abs(np.concatenate(wanted)).max()))
             good, bar = result.largest <= bound, f"at most {bound:g}"
         else:
             result = compare(_unit(found), _unit(wanted))
-            exact = model.precision == "fp32"
+            exact = precision == "fp32"
             good = result.largest <= KERNEL_BOUND if exact else result.worst_cosine >= KERNEL_COSINE
             bar = f"at most {KERNEL_BOUND:g}" if exact else f"worst cosine at least {KERNEL_COSINE:g}"
         result = replace(result, text=result.text * EVERY, worst_text=result.worst_text * EVERY)
-        described = f"{model.isa} against NumPy: {result.described(texts)}; wanted: {bar}"
+        described = f"{isa} against NumPy: {result.described(texts)}; wanted: {bar}"
         return Check(name, good, described, asdict(result))
 
     def _check_int8(self, texts: Sequence[str], rows: dict[str, Rows]) -> Check:
@@ -217,22 +219,10 @@ def _check_ids(model: Encoder, reference: Sequence[ReferenceRow]) -> Check:
     return Check("ids", False, described, values)
 
 
-def _check_batches(model: Model, texts: Sequence[str], found: Rows) -> Check:
-    alone: Rows = []
-    for text in texts[::EVERY]:
-        alone += _rows(model, [text], query=texts[0])
-    return _check_equal(model, "alone and in a batch", alone, found[::EVERY])
-
-
-def _check_workers(model: Model, found: Rows, single: Rows) -> Check:
-    return _check_equal(model, f"1 and {model.workers} workers", single, found)
-
-
-def _check_equal(model: Model, name: str, found: Rows, wanted: Rows) -> Check:
+def _check_equal(name: str, found: Rows, wanted: Rows, bound: float) -> Check:
     result = compare(found, wanted)
-    bound = KERNEL_BOUND if model.isa == REFERENCE else 0.0  # only the compiled kernels promise every bit
     described = "equal to the last bit" if result.largest == 0 else f"largest difference {result.largest:.2g}"
-    return Check(f"{name}, {model.precision}", result.largest <= bound, described, {"largest": result.largest})
+    return Check(name, result.largest <= bound, described, {"largest": result.largest})
 
 
 def _rows(model: Model, texts: Sequence[str], query: str | None = None) -> Rows:

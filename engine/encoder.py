@@ -33,7 +33,6 @@ from engine.windows import OVERLAP_SHARE, LongVector, Window, cut_windows, weigh
 F32 = NDArray[np.float32]
 
 
-
 @dataclass(frozen=True)
 class TokenVectors:
     """ids: (t,) int32, special tokens included; vectors: (t, hidden) float32, not normalised."""

@@ -160,6 +160,16 @@ def test_progress_counts_texts_up_to_all_of_them(encoder: Encoder) -> None:
         assert seen == sorted(set(seen)) and len(seen) > 3 and seen[-1] == (1200, 1200)
 
 
+def test_many_texts_keep_their_order(encoder: Encoder) -> None:
+    texts = [f"{text} {i}" for i, text in enumerate(ordinary(1200))]
+    vectors, tokens = encoder.encode_all(texts)
+    assert vectors.shape == (1200, 64) and len(tokens) == 1200
+    for i in (0, 511, 512, 700, 1024, 1199):
+        (vector,), (token,) = encoder.encode_all([texts[i]])
+        np.testing.assert_array_equal(vectors[i], vector)
+        np.testing.assert_array_equal(tokens[i].vectors, token.vectors)
+
+
 def test_a_call_that_is_cancelled_stops_between_batches(encoder: Encoder) -> None:
     texts, done = ordinary(1200), [0]
 

@@ -81,6 +81,16 @@ def test_tokens_have_the_same_bits_alone_and_in_any_batch(compiled: str, name: s
         assert_same(three.encode_tokens(texts[::-1], role=role), found[::-1])
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_of_many_texts_each_keeps_its_own_tokens(role: Role) -> None:
+    texts = [f"{text}, {i}!" for i, text in enumerate(ordinary(700))]
+    with Encoder.load(HERE / "late_pylate", workers=1) as encoder:
+        found = encoder.encode_tokens(texts, role=role)
+        assert len(found) == len(texts)
+        some = (0, 511, 512, 699)
+        assert_same([found[i] for i in some], [encoder.encode_tokens([texts[i]], role=role)[0] for i in some])
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_packed_folder_reads_texts_as_the_published_one(tmp_path: Path, name: str) -> None:
     convert(HERE / name, tmp_path / "packed")
