@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from engine import fidelity
@@ -21,6 +20,7 @@ from engine.vocabularies import SENTENCEPIECE_FILES
 from engine.weights import packed
 from engine.weights.convert import LICENCE_FILES, convert, identify
 from engine.weights.safetensors import SHARD_INDEX, Weights
+from engine.weights.sources import find_sources
 from engine.weights.staging import new_folder, sweep
 
 COPY_CHUNK_BYTES = 1 << 22
@@ -77,10 +77,8 @@ def verify(path: Path) -> Verdict:
             packed.load(parameters, weights, "int8", family.prefixes)
             genuine = _is_genuine_packed(weights)
         else:
-            for name in weights.names:
-                if weights.dtype(name) in ("F32", "F16", "BF16", "F64") and not np.isfinite(weights.f32(name)).all():
-                    raise ModelError(f"{weights.paths[0]}: tensor {name!r} holds numbers that are not finite.")
-            packed.load(parameters, weights, "fp32", family.prefixes)
+            for source in find_sources(parameters, weights, family.prefixes):
+                source.check()
             known = identify(folder, weights)
             genuine = known is not None and known.sha256 == weights.sha256
         size = sum(file.stat().st_size for file in weights.paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,6 +18,7 @@ from engine.weights.stored import Form, StoredPrecision, decode, encode, form_of
 
 F32 = NDArray[np.float32]
 
+CHECK_BLOCK_BYTES = 32 << 20  # of numbers as float32 that are read at once
 FINITE_BLOCK = 1 << 20  # numbers that are looked at at once
 
 # Names that checkpoints from before 2019 give to the weight and bias of a LayerNorm.
@@ -83,6 +85,14 @@ class Source:
             return encode(form, self.rows(start, stop))
         except ValueError as error:
             raise ModelError(f"{self.weights.paths[0]}: tensor {self.names[0]!r} cannot be packed: {error}.") from error
+
+    def check(self) -> None:
+        """Read every number once, in blocks, as the model may be larger than the memory. Raises what `rows` does."""
+        shape = self.parameter.shape
+        step = max(1, CHECK_BLOCK_BYTES // (4 * math.prod(shape[1:])))
+        for first in range(0, shape[0], step):
+            self.rows(first, min(first + step, shape[0]))
+            self.release()
 
     def release(self) -> None:
         """Let go of the file's pages that were read; reading them again brings them back."""
