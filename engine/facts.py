@@ -31,7 +31,8 @@ Kind = Literal["embedding", "late interaction", "reranker"]
 class Memory:
     """Bytes. weights: by the precisions that can be had. activations: of a batch of TOKEN_BUDGET tokens.
 
-    longest_activations: of one text of the model's greatest length, None where it has none.
+    longest_activations: of one text of the model's greatest length, None where it has none. Both are what the values
+    that are needed at once take; the room that the kernels set aside for them is up to two or three times that.
     """
 
     weights: dict[Precision, int]

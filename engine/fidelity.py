@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]  # steps done, steps in all
 
 BEST = 10  # how many of a ranking are compared
 AT_ONCE = 8  # texts between two reports
-QUERIES = 8  # of a reranker, which has a pair to compute for each of them and every text
+QUERIES = 4  # of a reranker, which has a pair to compute for each of them and every text
 
 
 @cache

@@ -210,7 +210,9 @@ class Hub:
         if isinstance(error, httpx2.HTTPError | httpx2.InvalidURL):
             return f"The connection to {self.host} broke ({_reason(error)}); what has arrived is kept, so pull again."
         if isinstance(error, ImportError):
-            return f"A proxy is named that this program cannot speak to ({_reason(error)}); name one of http."
+            if "socks" in str(error).lower():
+                return "The environment names a proxy of SOCKS, which this program cannot speak to; name one of http."
+            return f"The hub's client is not whole ({_reason(error)}); install Inkling again."
         if isinstance(error, UnicodeEncodeError):
             return "HF_TOKEN, or the token file, holds letters that are in no token."
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:

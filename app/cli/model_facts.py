@@ -84,7 +84,7 @@ def _of_folder(found: Facts) -> Iterator[tuple[str, Any]]:
         yield f"memory, {precision}", f"{size / MEGABYTE:,.1f} MB of weights"
     longest = found.memory.longest_activations
     text = f", {longest / MEGABYTE:,.1f} MB for the longest text" if longest is not None else ""
-    yield "memory, texts", f"{found.memory.activations / MEGABYTE:,.1f} MB for {TOKEN_BUDGET:,} tokens{text}"
+    yield "memory, texts", f"about {found.memory.activations / MEGABYTE:,.1f} MB for {TOKEN_BUDGET:,} tokens{text}"
     yield "precision", f"auto computes {found.precision}"
     yield "measured", "never" if found.measured is None else fidelity_text(found.measured)
 

@@ -89,6 +89,8 @@ def _tell(args: argparse.Namespace, path: Path, found: dict[str, Any], where: st
     print(f"{printable(path.name)} {where} {printable_path(str(path))}")
     if fidelity is not None:
         print(fidelity_text(fidelity))
+    elif not args.no_measure and found.get("fetched", True):
+        print("int8 was not compared with fp32: fp32 needs more memory than is free, or there are int8 weights only")
 
 
 class _Steps:

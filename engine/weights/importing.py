@@ -144,11 +144,21 @@ def _name(folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> s
 def _record(source: Path, known: CatalogModel | None, how: Import) -> Record:
     """What to note: where the model comes from, as far as that is known, and what was measured of it."""
     earlier = Record.read(source)
-    origin = how.record.source or earlier.source or (known.hub_id if known else None)
-    record = replace(how.record, source=origin, revision=how.record.revision or earlier.revision)
+    cached = _in_hub_cache(source)
+    origin = how.record.source or earlier.source or cached.source or (known.hub_id if known else None)
+    record = replace(how.record, source=origin, revision=how.record.revision or earlier.revision or cached.revision)
     if how.measure and fidelity.fp32_bytes(source) < psutil.virtual_memory().available:
         return replace(record, fidelity=fidelity.measure(source, progress=how.measuring) or earlier.fidelity)
     return replace(record, fidelity=earlier.fidelity)
+
+
+def _in_hub_cache(source: Path) -> Record:
+    """Where a folder in the cache of the hub's own tools comes from: models--OWNER--NAME/snapshots/COMMIT."""
+    path = source.absolute()
+    prefix, _, name = path.parent.parent.name.partition("--")
+    if path.parent.name != "snapshots" or prefix != "models" or not name:
+        return Record()
+    return Record(name.replace("--", "/", 1), path.name)
 
 
 def _refuse_bad_int8(name: str, record: Record) -> None:

@@ -373,6 +373,11 @@ def test_a_mirror_behind_a_proxy_is_reached_through_it(machine: Machine, hub: Hu
     assert hub.asked("model.safetensors")
 
 
+def test_a_proxy_that_cannot_be_spoken_to_is_named(machine: Machine, hub: Hub) -> None:
+    assert "a proxy of SOCKS" in machine.fail(ID, ALL_PROXY="socks5://127.0.0.1:9")
+    assert hub.requests == []
+
+
 @pytest.mark.parametrize("way", ["option", "variable", "setting"])
 def test_offline_nothing_is_asked(machine: Machine, hub: Hub, way: str) -> None:
     if way == "setting":

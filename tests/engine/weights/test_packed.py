@@ -6,10 +6,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import safetensors.numpy
 
-from engine.catalog import BUNDLED_MODELS, Catalog
+from engine.catalog import BUNDLED_MODELS, Catalog, model_path
 from engine.errors import ModelError
 from engine.fidelity import measure
 from engine.folder import ModelFolder
@@ -205,6 +206,21 @@ def test_an_imported_model_is_a_copy_that_works(tmp_path: Path) -> None:
     assert_same(load(path, "fp32"), load(TINY, "fp32"))
     with pytest.raises(ModelError, match="exists already"):
         import_model(TINY, tmp_path / "models")
+
+
+def test_a_model_in_the_cache_of_the_hubs_tools_is_known_by_its_commit(tmp_path: Path) -> None:
+    folder = tmp_path / "models--someone--tiny" / "snapshots" / ("a" * 40)
+    shutil.copytree(TINY, folder)
+    path = import_model(folder, tmp_path / "models", Import(measure=False))
+    assert path.name == "tiny" and Record.read(path) == Record("someone/tiny", "a" * 40)
+    assert model_path(f"hf:someone/tiny@{'a' * 40}", tmp_path / "models") == path
+
+
+def test_a_model_that_fits_no_memory_in_fp32_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = psutil.virtual_memory()._replace(available=1000)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    path = import_model(TINY, tmp_path / "models")
+    assert Record.read(path).fidelity is None
 
 
 def test_a_second_model_of_a_bundled_name_gets_a_name_of_its_own(tmp_path: Path) -> None:
