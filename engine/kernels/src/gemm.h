@@ -13,7 +13,7 @@
 #define KC_F32 384
 #define KC_I8 384
 /* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
-#define ROW_BLOCK (MR * (96 / MR))
+#define ROW_BLOCK (MR * (144 / MR))
 
 /* Weights are read in the order of their addresses, each panel once from memory and then, for every further tile of rows,
  * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next. */
