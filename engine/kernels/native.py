@@ -298,21 +298,24 @@ class NativePlan:
 
 
 def _share(buffers: list[Buffer]) -> tuple[list[tuple[int, Rows]], list[int]]:
-    """Give buffers whose lives never overlap the same slot: slots as (bytes a row, rows), and each buffer's slot."""
+    """Give buffers whose lives never overlap the same slot: slots as (bytes a row, rows), and each buffer's slot.
+
+    The widest come first, so a slot never grows: each buffer goes where none of its time lives yet.
+    """
     slots: list[tuple[int, Rows]] = []
-    free_at: list[int] = []  # the last step that touches the slot's present tenant
-    slot_of = []
-    for buffer in buffers:
-        fitting = [i for i, end in enumerate(free_at) if end < buffer.first and slots[i][1] == buffer.rows]
-        if fitting:
-            best = min(fitting, key=lambda i: abs(slots[i][0] - buffer.row_bytes))
-            slots[best] = max(slots[best][0], buffer.row_bytes), buffer.rows
-            free_at[best] = buffer.last
+    tenants: list[list[Buffer]] = []
+    slot_of = [0] * len(buffers)
+    for number in sorted(range(len(buffers)), key=lambda i: -buffers[i].row_bytes):
+        buffer = buffers[number]
+        for slot, others in enumerate(tenants):
+            if slots[slot][1] == buffer.rows and all(x.last < buffer.first or buffer.last < x.first for x in others):
+                break
         else:
-            best = len(slots)
+            slot = len(slots)
             slots.append((buffer.row_bytes, buffer.rows))
-            free_at.append(buffer.last)
-        slot_of.append(best)
+            tenants.append([])
+        tenants[slot].append(buffer)
+        slot_of[number] = slot
     return slots, slot_of
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.errors import ModelError
 from engine.models.parameters import Parameter
 from engine.weights import int8
+from engine.weights.arena import Arena
 from engine.weights.loaded import Index, LinearI8, Loaded, TableF32, TableI8, Vector
 from engine.weights.safetensors import Weights
 from engine.weights.sources import check_finite, find_sources, index_of
@@ -63,7 +64,8 @@ def load(
     """
     wanted = list(parameters)
     if not is_packed(weights):
-        return {found.parameter.name: found.load(precision) for found in find_sources(wanted, weights, prefixes)}
+        sources, arena = find_sources(wanted, weights, prefixes), Arena()
+        return {source.parameter.name: source.load(precision, arena) for source in sources}
     if precision != "int8":
         raise ModelError(
             f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published."
@@ -81,8 +83,9 @@ def pack(
     total = sum(math.prod(parameter.shape) * 4 for parameter in parameters)
     done = 0
     tensors: dict[str, NDArray[Any]] = {}
+    arena = Arena()
     for found in find_sources(parameters, weights, prefixes):
-        parameter, loaded = found.parameter, found.load("int8")
+        parameter, loaded = found.parameter, found.load("int8", arena)
         if isinstance(loaded, LinearI8):
             tensors[f"{parameter.name}.q8"] = loaded.panels
             tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from engine.errors import ModelError
 from engine.models.parameters import Parameter
+from engine.weights.arena import Arena
 from engine.weights.loaded import Loaded
 from engine.weights.safetensors import Weights
 from engine.weights.stored import Form, StoredPrecision, decode, encode, form_of
@@ -99,10 +100,11 @@ class Source:
         for name in self.names:
             self.weights.release(name)
 
-    def load(self, precision: StoredPrecision) -> Loaded:
+    def load(self, precision: StoredPrecision, arena: Arena) -> Loaded:
         """The whole parameter in memory, in the form that a plan runs on."""
         form, shape = form_of(self.parameter, precision), self.parameter.shape
-        return decode(form, shape, self.arrays(form, 0, shape[0]))
+        arrays = self.arrays(form, 0, shape[0])
+        return decode(form, shape, {role: arena.keep(array) for role, array in arrays.items()})
 
     def _numbers(self, name: str, rows: slice) -> F32:
         # Tables of static models are published in int8 too, whose numbers count as they are.
