@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from engine.weights import arena
@@ -17,7 +19,7 @@ def test_arrays_keep_their_numbers_and_share_a_piece_of_memory() -> None:
         np.testing.assert_array_equal(array, copy)
         assert copy.dtype == array.dtype and copy.flags.c_contiguous and copy.ctypes.data % 64 == 0
     ends = [(copy.ctypes.data, copy.ctypes.data + copy.nbytes) for copy in found]
-    assert all(stop <= start for (_, stop), (start, _) in zip(ends, ends[1:], strict=False))
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(ends))
     assert ends[-1][1] - ends[0][0] < 64 * len(found) + sum(array.nbytes for array in arrays)
 
 
