@@ -79,7 +79,7 @@ def folders(data_dir: str | Path | None = None) -> Folders:
     """The folders to use: `data_dir`, else INKLING_DATA_DIR, else the portable one, else what the system suggests."""
     chosen = data_dir or os.environ.get(DATA_DIR_VARIABLE) or program.portable_data()
     if chosen:
-        data = Path(os.path.abspath(Path(chosen).expanduser()))
+        data = Path(os.path.abspath(os.path.expanduser(chosen)))
         return Folders(data, data / "cache", data / "logs")
     return Folders(
         Path(platformdirs.user_data_dir(APP_NAME, appauthor=False)),

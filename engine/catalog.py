@@ -147,7 +147,7 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
     text = os.fspath(model)
     if text.startswith(HUB):
         return _pulled(text, models_dir)
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if text and path.is_dir() and is_model_folder(path):
         return path
     here = local_models(models_dir)

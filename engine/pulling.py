@@ -50,7 +50,7 @@ def pull(
     Raises HubError (the network and the hub) and ModelError (what cannot be computed); nothing half is left then.
     """
     wanted = wanted_model(text)
-    known = Catalog.load().find(wanted.hub_id)
+    known = _known(wanted)
     found = pulled_model(wanted, models_dir, bundled=not text.startswith(HUB))
     if found is not None:
         return Pulled(found, wanted.hub_id, Record.read(found).revision, fresh=False)
@@ -68,8 +68,9 @@ def pull(
             _fetch_all(hub, repository, folder, known, receiving)
             record = Record(wanted.hub_id, repository.commit)
             path = import_model(folder, models_dir, replace(how or Import(), move=True, record=record))
-        except ModelError:
-            shutil.rmtree(place / _flat(wanted.hub_id), ignore_errors=True)  # it would be refused the next time, too
+        except ModelError as error:
+            if not isinstance(error.__cause__, OSError):  # what the disk cannot hold may fit another time
+                shutil.rmtree(place / _flat(wanted.hub_id), ignore_errors=True)
             raise
         shutil.rmtree(place / _flat(wanted.hub_id), ignore_errors=True)
     return Pulled(path, wanted.hub_id, repository.commit, fresh=True)
@@ -87,17 +88,19 @@ def wanted_model(text: str) -> HubName:
         if "/" not in name and Catalog.load().find(name) is None:
             model_path(name)  # says what there is, and what is spelled almost so
     wanted = HubName.parse(text)
-    known = Catalog.load().find(wanted.hub_id) if "/" in wanted.hub_id or not text.startswith(HUB) else None
-    if known is None:
-        return wanted
-    return HubName(known.hub_id, wanted.revision or known.revision)
+    known = _known(wanted) if text.startswith(HUB) else Catalog.load().find(wanted.hub_id)
+    return wanted if known is None else HubName(known.hub_id, wanted.revision or known.revision)
+
+
+def _known(wanted: HubName) -> CatalogModel | None:
+    """The catalog's model of just this hub id: a name without an owner may be somebody else's there."""
+    return Catalog.load().find(wanted.hub_id) if "/" in wanted.hub_id else None
 
 
 def _refuse_paths(name: str) -> None:
-    path = Path(name).expanduser()
     looks = name.startswith((".", "/", "~")) or name.endswith("/") or "\\" in name or ":" in name or name.count("/") > 1
     first = name.partition("/")[0]
-    if looks or (name and path.exists()) or ("/" in name and Path(first).is_dir()):
+    if looks or (name and Path(name).exists()) or ("/" in name and Path(first).is_dir()):
         raise ModelError(
             f"{name!r} looks like a place on this machine, so the hub is not asked; `inkling models import` brings a "
             f"folder in, and hf:OWNER/NAME means the hub's model."

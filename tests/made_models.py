@@ -72,3 +72,16 @@ def _write_shard(
 def _bf16(values: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.uint16]]:
     """Cut to BF16; that these are not rounded makes them no less random."""
     return (values.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def make_unfit_for_int8(tensors: dict[str, Any]) -> None:
+    """Change the weights of a BERT so that eight bits do not suit them.
+
+    Two columns of the word table, which the norm behind it drops, are so large that a row's scale leaves nothing of the
+    others.
+    """
+    words, scale = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.LayerNorm.weight"]
+    spread = words.std()
+    words[:, 0], words[:, 1] = 1e3, -1e3
+    scale *= 1e3 * np.sqrt(2 / len(scale)) / spread
+    scale[:2] = 0

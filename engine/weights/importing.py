@@ -11,7 +11,7 @@ import psutil
 from engine import fidelity
 from engine.backbone import TRANSFORMER_CONFIGS
 from engine.catalog import Catalog, CatalogModel, local_models
-from engine.errors import ModelError
+from engine.errors import EngineError, ModelError
 from engine.folder import ModelFolder
 from engine.models import static
 from engine.record import LEAST_LIKENESS, Record
@@ -102,7 +102,7 @@ def import_model(source: Path, models_dir: Path, how: Import | None = None) -> P
     """Bring a model's folder, checked and measured first, to `models_dir` under its own name; returns where it is now.
 
     A model that ships with the program keeps its name, so a second one of that name comes in as NAME-published.
-    Raises ModelError where the model is broken or the name is taken.
+    Raises ModelError where the model is broken or the name is taken, EngineError where int8 is not to be had of it.
     """
     how = how or Import()
     sweep(models_dir)
@@ -163,7 +163,7 @@ def _in_hub_cache(source: Path) -> Record:
 
 def _refuse_bad_int8(name: str, record: Record) -> None:
     if record.fidelity is not None and not record.fidelity.int8_suffices:
-        raise ModelError(
+        raise EngineError(
             f"Int8 changes {name} too much to keep nothing else: the worst likeness is {record.fidelity.worst:.4f}, "
             f"and {LEAST_LIKENESS} is asked for. Bring it in without --pack."
         )

@@ -67,3 +67,7 @@ def test_the_folders_are_their_owners_alone(tmp_path: Path) -> None:
     folders = paths.folders(tmp_path / "deep" / "data").create()
     for folder in (folders.data, folders.cache, folders.logs):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_home_folder_that_nobody_has_is_a_path_like_any_other() -> None:
+    assert paths.folders("~nobody-of-this-name/x").data.parts[-2:] == ("~nobody-of-this-name", "x")

@@ -22,6 +22,7 @@ from engine.record import Record
 from tests.engine import fake_hub
 from tests.engine.fake_hub import COMMIT, Hub
 from tests.goldens.reading import HERE
+from tests.made_models import make_unfit_for_int8
 
 TINY = HERE / "tiny_bert"
 WEIGHTS = (TINY / "model.safetensors").read_bytes()
@@ -391,6 +392,17 @@ def test_offline_nothing_is_asked(machine: Machine, hub: Hub, way: str) -> None:
 
 def test_a_package_without_a_client_says_what_to_do_instead(machine: Machine) -> None:
     assert "built without a way to the network" in machine.fail(ID, code=WITHOUT_CLIENT)
+
+
+def test_what_has_arrived_is_kept_where_the_disk_or_a_choice_stands_in_the_way(machine: Machine, hub: Hub) -> None:
+    repo = hub.repos[ID]
+    tensors = safetensors.numpy.load(repo.files["model.safetensors"])
+    make_unfit_for_int8(tensors)
+    repo.files["model.safetensors"] = safetensors.numpy.save(tensors)
+    assert "without --pack" in machine.fail(ID, "--pack")
+    hub.requests.clear()
+    assert machine.pull(ID)["int8"]["worst"] < 0.99
+    assert [request.path.rpartition("/")[2] for request in hub.requests] == ["tiny"]
 
 
 def test_a_disk_that_is_too_small_is_found_out_before_the_weights(machine: Machine, hub: Hub) -> None:

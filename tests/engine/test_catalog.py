@@ -53,6 +53,9 @@ def test_folders_and_imported_names_lead_to_their_folder(tmp_path: Path) -> None
         ("/no/such/folder", ("'/no/such/folder'", "Models here: all-MiniLM-L6-v2")),
         ("bge-base-en-v1.5", ("known but not on this machine", "inkling models import", "BAAI/bge-base-en-v1.5")),
         ("", ("no known model called ''",)),
+        ("~nobody-of-this-name/tiny", ("'~nobody-of-this-name/tiny'",)),
+        ("hf:someone/tiny", ("someone/tiny is not on", "`inkling models pull hf:someone/tiny` fetches it")),
+        ("hf:no/such/name", ("OWNER/NAME or OWNER/NAME@REVISION",)),
     ],
 )
 def test_a_name_that_leads_nowhere_says_what_there_is(name: str, words: tuple[str, ...]) -> None:

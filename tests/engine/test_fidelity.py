@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from engine import CrossEncoder, Encoder, ModelError
+from engine import CrossEncoder, Encoder, EngineError, ModelError
 from engine.catalog import BUNDLED_MODELS, Catalog
 from engine.fidelity import fp32_bytes, measure, probe_texts
 from engine.options import NUMERICS
@@ -17,6 +17,7 @@ from engine.record import FILE, LEAST_LIKENESS, Fidelity, Record
 from engine.weights.convert import convert
 from engine.weights.importing import Import, import_model
 from tests.goldens.reading import HERE
+from tests.made_models import make_unfit_for_int8
 
 GOOD = Fidelity("vectors", 0.9995, 0.9999, 0.98, 0.0, 66, NUMERICS)
 BAD = dataclasses.replace(GOOD, worst=LEAST_LIKENESS - 0.001)
@@ -26,21 +27,6 @@ BAD = dataclasses.replace(GOOD, worst=LEAST_LIKENESS - 0.001)
 def tiny(tmp_path: Path) -> Path:
     """A copy of a small model, to be changed."""
     return Path(shutil.copytree(HERE / "tiny_bert", tmp_path / "tiny_bert"))
-
-
-def spoil(folder: Path) -> None:
-    """Make a model that eight bits do not suit.
-
-    Two columns of the word table, which the norm behind it drops, are so large that a row's scale leaves nothing of the
-    others.
-    """
-    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    words, scale = tensors["embeddings.word_embeddings.weight"], tensors["embeddings.LayerNorm.weight"]
-    spread = words.std()
-    words[:, 0], words[:, 1] = 1e3, -1e3
-    scale *= 1e3 * np.sqrt(2 / len(scale)) / spread
-    scale[:2] = 0
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
 
 
 def test_the_texts_are_many_different_short_and_long_ones() -> None:
@@ -91,14 +77,16 @@ def test_weights_that_compute_no_numbers_are_named(tiny: Path) -> None:
 
 
 def test_auto_takes_fp32_where_int8_was_measured_to_be_bad(tiny: Path, tmp_path: Path) -> None:
-    spoil(tiny)
+    tensors = safetensors.numpy.load_file(tiny / "model.safetensors")
+    make_unfit_for_int8(tensors)
+    safetensors.numpy.save_file(tensors, tiny / "model.safetensors")
     path = import_model(tiny, tmp_path / "models")
     found = Record.read(path).fidelity
     assert found is not None and found.worst < LEAST_LIKENESS
     for precision, computed in (("auto", "fp32"), ("int8", "int8"), ("fp32", "fp32")):
         with Encoder.load(path, precision=precision, workers=1) as encoder:
             assert encoder.precision == computed
-    with pytest.raises(ModelError, match=r"Int8 changes tiny_bert too much.*without --pack"):
+    with pytest.raises(EngineError, match=r"Int8 changes tiny_bert too much.*without --pack"):
         import_model(tiny, tmp_path / "others", Import(pack=True))
     assert not list((tmp_path / "others").glob("*"))
 
