@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
@@ -18,6 +17,8 @@ ERF_LIMIT, ERF_DEGREE = 6.0, 60
 
 @cache
 def _erf_coefficients() -> NDArray[np.floating]:
+    from numpy.polynomial import chebyshev  # here and below, because the compiled kernels do without
+
     nodes = chebyshev.chebpts1(ERF_DEGREE + 1)
     values = [math.erf((x + 1) * ERF_LIMIT / 2) for x in nodes]
     return chebyshev.chebfit(nodes, values, ERF_DEGREE)
@@ -25,6 +26,8 @@ def _erf_coefficients() -> NDArray[np.floating]:
 
 def erf(x: NDArray[np.floating]) -> NDArray[np.float64]:
     """The error function in double precision (NumPy has none): a Chebyshev series fitted to `math.erf`."""
+    from numpy.polynomial import chebyshev
+
     size = np.minimum(np.abs(x.astype(np.float64)), ERF_LIMIT)
     value: NDArray[np.float64] = chebyshev.chebval(size * (2 / ERF_LIMIT) - 1, _erf_coefficients())
     return np.where(x < 0, -value, value)
