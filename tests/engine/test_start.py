@@ -19,9 +19,10 @@ with Encoder.load("all-MiniLM-L6-v2", workers=1) as encoder:
 MOST_BYTES = 120 << 20
 # Loaded by other parts of the program, or by the reference that the compiled kernels replace; each takes its time.
 NOT_NEEDED = {
-    "huggingface_hub", "safetensors", "requests", "httpx", "PySide6", "apsw", "sqlite3", "watchdog", "pypdfium2", "lxml",
-    "selectolax", "charset_normalizer", "pathspec", "platformdirs", "tqdm", "yaml", "asyncio", "multiprocessing", "ssl",
-    "numpy.polynomial", "numpy.fft", "numpy.ma", "numpy.testing", "app", "indexer", "ui", "filelock",
+    "huggingface_hub", "safetensors", "requests", "httpx", "PySide6", "apsw", "sqlite3", "watchdog", "pypdfium2",
+    "lxml", "selectolax", "charset_normalizer", "pathspec", "platformdirs", "tqdm", "yaml", "asyncio",
+    "multiprocessing", "ssl", "numpy.polynomial", "numpy.fft", "numpy.ma", "numpy.testing", "app", "indexer",
+    "ui", "filelock",
 }  # fmt: skip
 
 
