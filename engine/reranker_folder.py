@@ -149,7 +149,7 @@ def _classifier(file: Path, backbone: Backbone) -> Classifier:
         classifier = CLASSIFIERS[backbone.model_type](config)
     except UncomputedError as error:
         raise ModelError(f"{file}: {error}.") from error
-    if classifier.pooling not in POOLING_MODES:
+    if not isinstance(classifier.pooling, str) or classifier.pooling not in POOLING_MODES:
         raise ModelError(
             f"{file}: key 'classifier_pooling' is {classifier.pooling!r}; this program computes "
             f"{either(POOLING_MODES)}."

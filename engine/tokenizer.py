@@ -136,7 +136,7 @@ class Tokenizer:
         except (ModelError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the library raises bare Exception, and its panics are not even that
-            raise ModelError(f"{file} is not a usable tokenizer ({error}).") from error
+            raise ModelError(f"{file} is not a usable tokenizer ({_reason(error)}).") from error
         if found.special_tokens == 0 and cls.needs_special_tokens:
             raise ModelError(
                 f"{file}: key 'post_processor' adds no special tokens, which the model was trained to see."
@@ -226,7 +226,7 @@ class Tokenizer:
             raise
         except BaseException as error:  # bare Exception, and panics, which are not even that
             file = self._file or "The tokenizer"
-            raise ModelError(f"{file} cannot read a text of {len(text)} characters ({error}).") from error
+            raise ModelError(f"{file} cannot read a text of {len(text)} characters ({_reason(error)}).") from error
 
     @cached_property
     def _template(self) -> Template:
@@ -303,6 +303,11 @@ class StaticEmbeddingTokenizer(BagTokenizer):
     """The same for the StaticEmbedding module of sentence-transformers, which keeps unknown tokens and cuts nothing."""
 
     drop_unknown = False
+
+
+def _reason(error: BaseException) -> str:
+    """What the library says of an error, as a part of a sentence: the first of its lines."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _read(data: bytes) -> tokenizers.Tokenizer:
