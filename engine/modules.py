@@ -156,7 +156,7 @@ def _pooling_mode(file: Path, config: Mapping[str, Any]) -> str:
         raise ModelError(
             f"{file}: key 'pooling_mode' switches on {modes!r}; this program computes exactly one of them."
         )
-    if modes[0] not in POOLING_MODES:
+    if not isinstance(modes[0], str) or modes[0] not in POOLING_MODES:
         key = next((key for key, mode in POOLING_KEYS.items() if mode == modes[0]), "pooling_mode")
         raise ModelError(
             f"{file}: key {key!r} asks for pooling {modes[0]!r}; this program computes {either(POOLING_MODES)}."

@@ -270,6 +270,9 @@ BROKEN: dict[str, Broken] = {
     "an unknown pooling": Broken(
         change("1_Pooling/config.json", pooling_mode="attention"), ("1_Pooling", "'pooling_mode'", "'attention'")
     ),
+    "a pooling that is a list of lists": Broken(
+        change("1_Pooling/config.json", pooling_mode=[["mean"]]), ("1_Pooling", "'pooling_mode'")
+    ),
     "a dense module of another width": Broken(dense(40), ("2_Dense", "'in_features'", "40", "48"), "distilbert"),
     "dense weights of another width": Broken(
         dense(48), ("2_Dense", "linear.weight", "[48, 48]"), "distilbert"
