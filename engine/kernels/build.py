@@ -31,10 +31,11 @@ BODIES: dict[str, dict[str, tuple[str, ...]]] = {
     "x86_64": {
         "INK_ISA_BASELINE": (),
         "INK_ISA_AVX2": ("-mavx2", "-mfma", "-mf16c"),
+        "INK_ISA_AVXVNNI": ("-mavx2", "-mfma", "-mf16c", "-mavxvnni"),
         "INK_ISA_AVX512": AVX512,
         "INK_ISA_AVX512VNNI": (*AVX512, "-mavx512vnni"),
     },
-    "aarch64": {"INK_ISA_NEON": ()},
+    "aarch64": {"INK_ISA_NEON": (), "INK_ISA_NEONDOT": ("-mcpu=generic+dotprod",)},
 }
 
 

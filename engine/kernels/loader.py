@@ -41,6 +41,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ink_pack_bits": (None, [c_int32, F32P, U8P, c_int64, c_int32]),
     "ink_gemm": (None, [c_int32, F32P, F32P, F32P, c_int32, c_int32, c_int32]),
     "ink_gemm_i8": (None, [c_int32, I16P, F32P, I8P, F32P, F32P, c_int32, c_int32, c_int32]),
+    "ink_has_u8": (c_int32, [c_int32]),
+    "ink_gemm_u8": (None, [c_int32, F32P, I8P, F32P, F32P, F32P, c_int32, c_int32, c_int32, c_void_p]),
     "ink_act": (None, [c_int32, F32P, c_int64, c_int32]),
 }
 
@@ -54,6 +56,11 @@ class Library:
     isa: str
     isa_index: int
     runnable: tuple[str, ...]
+
+    @property
+    def has_u8(self) -> bool:
+        """Whether there are products of four 8-bit numbers, which int8-full needs."""
+        return bool(self.functions.ink_has_u8(self.isa_index))
 
     def call(self, name: str, *arguments: object) -> None:
         """Call ink_NAME(isa, ...); the interpreter's lock is released meanwhile."""

@@ -18,12 +18,13 @@ from engine.kernels.loader import Library, pointer
 from engine.layers.heads import Heads
 from engine.plan import Plan, Rows, Value
 from engine.weights.int8 import GROUP, PANEL
-from engine.weights.loaded import LinearF32, LinearI8, Loaded, TableF32, TableI8
+from engine.weights.loaded import LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8
 
 F32 = NDArray[np.float32]
 
 # The enumerations of ink.h.
-EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD, LOOKUP = range(13)
+(EMBED, LAYERNORM, QUANTIZE, LINEAR, LINEAR_I8, ATTENTION, POOL, UNIT, RMSNORM, ROTARY, GATE, ADD, LOOKUP,
+ LINEAR_U8) = range(14)  # fmt: skip
 ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
 ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a finished row while it is at hand
@@ -33,7 +34,7 @@ ALIGNMENT_BYTES = 64
 
 class InkOp(Structure):
     _fields_ = [
-        *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "k", "n", "mode")),
+        *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "code_bits", "k", "n", "mode")),
         *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit")),
         ("f0", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
@@ -90,7 +91,7 @@ class Compiler:
         self.buffers: list[Buffer] = []
         self.kept: list[NDArray[Any]] = []  # arrays whose addresses the operations hold
         self.places: dict[int, int] = {}  # value index -> buffer
-        self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its int16 codes and row scales
+        self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its codes and row scales
         self.made_by: dict[int, int] = {}  # value index -> the operation that makes it
 
     def embedding(self, out: Value, word: str, position: str | None, token_type: str | None, factor: float) -> None:
@@ -158,7 +159,9 @@ class Compiler:
             op.w1 = self._keep(padded)
         if isinstance(weight, LinearI8):
             op.kind, op.w0, op.w2 = LINEAR_I8, self._keep(weight.panels), self._keep(weight.scales)
-            op.a, op.b = self._round(x)
+            if isinstance(weight, LinearU8):
+                op.kind, op.w3 = LINEAR_U8, self._keep(weight.column_sums())
+            op.a, op.b = self._round(x, 8 if isinstance(weight, LinearU8) else 16)
         elif isinstance(weight, LinearF32):
             op.a, op.w0 = self._use(x), self._keep(weight.panels)
         op.out = self._new(out)
@@ -185,16 +188,17 @@ class Compiler:
     def _maybe(self, value: Value | None) -> int:
         return -1 if value is None else self._use(value)
 
-    def _round(self, x: Value) -> tuple[int, int]:
-        """int16 codes of a value, made once however many layers read them."""
+    def _round(self, x: Value, bits: int) -> tuple[int, int]:
+        """Codes of a value and a scale a row (of 8 bits: and a shift), made once however many layers read them."""
         if x.index not in self.rounded:
             maker = self.made_by[x.index]
             if self.ops[maker].kind not in ROUNDING:
                 maker = len(self.ops)
                 self._add(InkOp(kind=QUANTIZE, a=self._use(x), b=-1, k=x.width), x)
-            codes = self._room(_align(x.width, GROUP) * 2, x.rows, maker)
-            scales = self._room(4, x.rows, maker)
-            self.ops[maker].codes, self.ops[maker].scales = codes, scales
+            codes = self._room(_align(x.width, GROUP) * bits // 8, x.rows, maker)
+            scales = self._room(4 if bits == 16 else 8, x.rows, maker)
+            made = self.ops[maker]
+            made.codes, made.scales, made.code_bits = codes, scales, bits
             self.rounded[x.index] = codes, scales
         codes, scales = self.rounded[x.index]
         self.buffers[codes].last = self.buffers[scales].last = len(self.ops)

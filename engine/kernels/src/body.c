@@ -17,12 +17,26 @@ static void gemm(const float *a, const float *panels, float *out, int32_t m, int
 static void gemm_i8(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
                     int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    i8_block(m, count, a, k, panels, scales, k, row_scales, NULL, out, (int64_t)count * INK_PANEL);
+    i8_block(m, count, a, 0, panels, scales, k, row_scales, NULL, NULL, out, (int64_t)count * INK_PANEL);
 }
+
+#ifdef INK_DOT4
+/* The same with the rows rounded to 8 bits first; scratch: m * (k + 8) bytes. */
+static void gemm_u8(const float *a, const int8_t *panels, const float *scales, const float *column_sums, float *out,
+                    int32_t m, int32_t k, int32_t n, void *scratch) {
+    int32_t count = blocks(n, INK_PANEL);
+    float *rows = scratch;
+    int8_t *codes = (int8_t *)(rows + 2 * m);
+    for (int32_t r = 0; r < m; r++) quantize_row8(a + (int64_t)r * k, codes + (int64_t)r * k, k, k, rows + 2 * r);
+    i8_block(m, count, codes, 1, panels, scales, k, rows, column_sums, NULL, out, (int64_t)count * INK_PANEL);
+}
+#else
+#define gemm_u8 NULL
+#endif
 
 /* x (n) = act(x), n a multiple of 16. */
 static void act(float *x, int64_t n, int32_t mode) { activate(x, n, 1, (int32_t)n, mode); }
 
 const ink_isa PASTE(ink_isa_, INK_NAME) = {
-    TEXT(INK_NAME), op_tiles, op_tile, scan_int8, maxsim, pack_bits, gemm, gemm_i8, act,
+    TEXT(INK_NAME), op_tiles, op_tile, scan_int8, maxsim, pack_bits, gemm, gemm_i8, gemm_u8, act,
 };

@@ -13,8 +13,11 @@
 #endif
 
 #if defined(__x86_64__)
-extern const ink_isa ink_isa_baseline, ink_isa_avx2, ink_isa_avx512, ink_isa_avx512vnni;
-static const ink_isa *const isas[] = {&ink_isa_baseline, &ink_isa_avx2, &ink_isa_avx512, &ink_isa_avx512vnni};
+extern const ink_isa ink_isa_baseline, ink_isa_avx2, ink_isa_avxvnni, ink_isa_avx512, ink_isa_avx512vnni;
+/* From the simplest to the best: the last that runs is taken. */
+enum { BASELINE, AVX2, AVXVNNI, AVX512, AVX512VNNI };
+static const ink_isa *const isas[] = {&ink_isa_baseline, &ink_isa_avx2, &ink_isa_avxvnni, &ink_isa_avx512,
+                                      &ink_isa_avx512vnni};
 
 static void cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4]) {
     __asm__ volatile("cpuid" : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3]) : "a"(leaf), "c"(sub));
@@ -28,24 +31,43 @@ static uint64_t saved_state(void) {
 }
 
 static int runs(int32_t index) {
-    uint32_t one[4], seven[4], top[4];
-    if (index == 0) return 1;
+    uint32_t one[4], seven[4], more[4], top[4];
+    if (index == BASELINE) return 1;
     cpuid(0, 0, top);
     if (top[0] < 7) return 0;
     cpuid(1, 0, one);
     cpuid(7, 0, seven);
+    cpuid(7, 1, more);
     const uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
     if ((one[2] & (fma | osxsave | avx | f16c)) != (fma | osxsave | avx | f16c)) return 0;
     if ((saved_state() & 0x6) != 0x6 || !(seven[1] & (1u << 5))) return 0;
-    if (index == 1) return 1;
+    if (index == AVX2) return 1;
+    if (index == AVXVNNI) return seven[0] >= 1 && (more[0] & (1u << 4)) != 0;
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
     if ((saved_state() & 0xe6) != 0xe6 || (seven[1] & (f | dq | bw | vl)) != (f | dq | bw | vl)) return 0;
-    return index == 2 || (seven[2] & (1u << 11)) != 0;
+    return index == AVX512 || (seven[2] & (1u << 11)) != 0;
 }
 #elif defined(__aarch64__)
-extern const ink_isa ink_isa_neon;
-static const ink_isa *const isas[] = {&ink_isa_neon};
-static int runs(int32_t index) { return index == 0; }
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(_WIN32)
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#endif
+extern const ink_isa ink_isa_neon, ink_isa_neondot;
+static const ink_isa *const isas[] = {&ink_isa_neon, &ink_isa_neondot};
+
+/* Products of four (FEAT_DotProd): every Apple processor that runs this has them. */
+static int runs(int32_t index) {
+    if (index == 0) return 1;
+#if defined(__linux__)
+    return (getauxval(AT_HWCAP) & (1ul << 20)) != 0;
+#elif defined(_WIN32)
+    return IsProcessorFeaturePresent(43); /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
+#else
+    return 1;
+#endif
+}
 #else
 #error "no kernels for this processor"
 #endif
@@ -107,6 +129,14 @@ INK_EXPORT void ink_gemm(int32_t isa, const float *a, const float *panels, float
 INK_EXPORT void ink_gemm_i8(int32_t isa, const int16_t *a, const float *row_scales, const int8_t *panels,
                             const float *scales, float *out, int32_t m, int32_t k, int32_t n) {
     isas[isa]->gemm_i8(a, row_scales, panels, scales, out, m, k, n);
+}
+
+/* Whether ink_gemm_u8 and INK_LINEAR_U8 are there. */
+INK_EXPORT int32_t ink_has_u8(int32_t isa) { return isas[isa]->gemm_u8 != NULL; }
+
+INK_EXPORT void ink_gemm_u8(int32_t isa, const float *a, const int8_t *panels, const float *scales,
+                            const float *column_sums, float *out, int32_t m, int32_t k, int32_t n, void *scratch) {
+    isas[isa]->gemm_u8(a, panels, scales, column_sums, out, m, k, n, scratch);
 }
 
 INK_EXPORT void ink_act(int32_t isa, float *x, int64_t n, int32_t mode) { isas[isa]->act(x, n, mode); }

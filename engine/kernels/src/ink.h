@@ -26,6 +26,7 @@ enum ink_op_kind {
     INK_GATE,      /* out = act(first half of a) * second half */
     INK_ADD,       /* out = a + b */
     INK_LOOKUP,    /* out = table0[w1[ids], or ids] * w2[ids] */
+    INK_LINEAR_U8, /* as INK_LINEAR_I8 with 8-bit codes; b: scale and shift a row, w3: the sum of each output's weights */
 };
 
 enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU, INK_SILU, INK_TANH };
@@ -35,7 +36,8 @@ enum ink_pooling { INK_MEAN, INK_FIRST, INK_LAST, INK_MAX, INK_MEAN_SQRT, INK_WE
 typedef struct {
     int32_t kind;
     int32_t a, b, out;
-    int32_t codes, scales; /* int16 codes, padded to whole groups, and a scale a row: of a, or of the rows that are made */
+    int32_t codes, scales; /* codes, padded to whole groups, and a scale (8 bits: and a shift) a row: of a, or of what is made */
+    int32_t code_bits;     /* 16 or 8 */
     int32_t k, n;
     int32_t mode; /* activation, pooling, or 1 for a causal attention or a norm before the sum */
     int32_t heads, kv_heads, head_dim;
@@ -74,6 +76,9 @@ typedef struct {
     void (*gemm)(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n);
     void (*gemm_i8)(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
                     int32_t m, int32_t k, int32_t n);
+    /* NULL where the processor has no products of four 8-bit numbers */
+    void (*gemm_u8)(const float *a, const int8_t *panels, const float *scales, const float *column_sums, float *out,
+                    int32_t m, int32_t k, int32_t n, void *scratch);
     void (*act)(float *x, int64_t n, int32_t mode);
 } ink_isa;
 

@@ -26,6 +26,7 @@ static int32_t op_tiles(const ink_op *op, const ink_run *run) {
     switch (op->kind) {
     case INK_LINEAR:
     case INK_LINEAR_I8:
+    case INK_LINEAR_U8:
         return rows ? blocks(rows, row_block(rows)) * blocks(blocks(op->n, INK_PANEL), PANELS_A_TILE) : 0;
     case INK_ATTENTION:
         return run->texts * op->heads;
@@ -49,11 +50,12 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
         f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
                   op->k, bias, 0, c, ldc);
     } else {
-        int32_t k = round_up(op->k, INK_GROUP);
-        const int16_t *a = (const int16_t *)run->buffers[op->a] + (int64_t)r * k;
-        i8_block(height, count, a, k, (const int8_t *)op->w0 + (int64_t)p * k * INK_PANEL,
-                 (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL, k, buffer(run, op->b) + r, bias, c,
-                 ldc);
+        int32_t k = round_up(op->k, INK_GROUP), full = op->kind == INK_LINEAR_U8;
+        const char *a = (const char *)run->buffers[op->a] + (int64_t)r * k * (full ? 1 : 2);
+        const int8_t *w = (const int8_t *)op->w0 + (int64_t)p * k * INK_PANEL;
+        const float *scales = (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL;
+        const float *sums = full ? (const float *)op->w3 + (int64_t)p * INK_PANEL : NULL;
+        i8_block(height, count, a, full, w, scales, k, buffer(run, op->b) + (full ? 2 * r : r), sums, bias, c, ldc);
     }
     activate(c, ldc, height, count * INK_PANEL, op->mode);
 }
@@ -122,12 +124,23 @@ static void rotary_row(const ink_op *op, const float *x, float *out, int32_t pos
     memcpy(out + values, x + values, (size_t)op->kv_heads * (size_t)d * sizeof(float));
 }
 
+/* A finished row as the codes that the next linear layer reads. */
+INK_INLINE void round_row(const ink_op *op, const ink_run *run, int32_t r, const float *x, int32_t width) {
+    int32_t depth = round_up(width, INK_GROUP);
+    char *codes = (char *)run->buffers[op->codes] + (int64_t)r * depth * (op->code_bits / 8);
+#ifdef INK_DOT4
+    if (op->code_bits == 8) {
+        quantize_row8(x, (int8_t *)codes, width, depth, buffer(run, op->scales) + 2 * r);
+        return;
+    }
+#endif
+    buffer(run, op->scales)[r] = quantize_row(x, (int16_t *)codes, width, depth);
+}
+
 static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32_t stop) {
     int64_t ld = stride_of(op->k);
     const float *a = buffer(run, op->a), *b = buffer(run, op->b);
-    int32_t width = op->kind == INK_GATE ? op->n : op->k, depth = round_up(width, INK_GROUP);
-    int16_t *codes = op->codes < 0 ? NULL : (int16_t *)run->buffers[op->codes];
-    float *scales = buffer(run, op->scales);
+    int32_t width = op->kind == INK_GATE ? op->n : op->k;
     for (int32_t r = start; r < stop; r++) {
         const float *x = a + r * ld, *y = b ? b + r * ld : NULL;
         float *out = op->kind == INK_QUANTIZE ? (float *)x : buffer(run, op->out) + r * stride_of(width);
@@ -154,7 +167,7 @@ static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32
         default:
             unit_row(x, out, op->k);
         }
-        if (codes) scales[r] = quantize_row(out, codes + (int64_t)r * depth, width, depth);
+        if (op->codes >= 0) round_row(op, run, r, out, width);
     }
 }
 
@@ -293,6 +306,7 @@ static void op_tile(const ink_op *op, const ink_run *run, int32_t index, void *s
     switch (op->kind) {
     case INK_LINEAR:
     case INK_LINEAR_I8:
+    case INK_LINEAR_U8:
         linear_tile(op, run, index);
         break;
     case INK_ATTENTION:

@@ -234,4 +234,35 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
     return largest / 32767.0f;
 }
 
+#ifdef INK_DOT4
+/* out (depth) 8-bit codes with x ~ scale * (code - INK_CODE_ZERO) + least, whatever past n; row: scale, and the shift such that
+ * x ~ scale * code + shift. A row of equal values has scale 1 and codes of INK_CODE_ZERO. */
+static void quantize_row8(const float *a, int8_t *out, int32_t n, int32_t depth, float row[2]) {
+    int32_t whole = n - n % VW, rest = n % VW;
+    vf high = vf_set1(a[0]), low = high;
+    for (int32_t j = 0; j < whole; j += VW) {
+        high = vf_max(high, vf_load(a + j));
+        low = vf_min(low, vf_load(a + j));
+    }
+    float least = -vf_largest(vf_mul(low, vf_set1(-1.0f))), most = vf_largest(high);
+    for (int32_t j = whole; j < n; j++) {
+        least = a[j] < least ? a[j] : least;
+        most = a[j] > most ? a[j] : most;
+    }
+    float scale = most > least ? (most - least) / 255.0f : 1.0f;
+    vf inverse = vf_set1(most > least ? 255.0f / (most - least) : 0.0f), shift = vf_set1(-least);
+    vi zero = vi_set1(INK_CODE_ZERO);
+    for (int32_t j = 0; j < whole; j += VW)
+        vi_store8(out + j, vi_add(vi_from_vf(vf_mul(vf_add(vf_load(a + j), shift), inverse)), zero));
+    if (rest) {
+        int8_t lanes[VW];
+        vi_store8(lanes, vi_add(vi_from_vf(vf_mul(vf_add(vf_load_n(a + whole, rest), shift), inverse)), zero));
+        memcpy(out + whole, lanes, (size_t)rest);
+    }
+    if (depth > n) memset(out + n, 0, (size_t)(depth - n));
+    row[0] = scale;
+    row[1] = least - scale * (float)INK_CODE_ZERO;
+}
+#endif
+
 #endif

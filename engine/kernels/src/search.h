@@ -66,7 +66,7 @@ static void maxsim(const float *query, int32_t q, int32_t dim, const uint8_t *bi
         for (int64_t t = 0; t < tokens; t += INK_PANEL) {
             int64_t width = tokens - t < INK_PANEL ? tokens - t : INK_PANEL;
             expand_bits(bits + (starts[c] + t) * (dim / 8), width, dim, panel);
-            i8_block(q, 1, codes, depth, panel, ones, depth, row_scales, NULL, scores, INK_PANEL);
+            i8_block(q, 1, codes, 0, panel, ones, depth, row_scales, NULL, NULL, scores, INK_PANEL);
             for (int32_t i = 0; i < q; i++)
                 for (int64_t j = 0; j < width; j++)
                     if (scores[i * INK_PANEL + j] > best[c * q + i]) {

@@ -46,14 +46,28 @@ INK_INLINE vi vi_dot(vi acc, vi a, vi w) {
     __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(w));
     return acc;
 }
+/* Products of four: INK_CODE_ZERO is the code that stands for the least value of a row, 0 unsigned or -128 signed. */
+#define INK_DOT4
+#define INK_CODE_ZERO 0
+INK_INLINE vi vi_dot4(vi acc, vi a, vi w) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(w));
+    return acc;
+}
+#define vi_store8(p, v) _mm_storeu_si128((__m128i *)(p), _mm512_cvtepi32_epi8(v))
+/* 16 pairs, then 16 more, to 16 quads. */
+INK_INLINE void ink_quads(const int8_t *w, int8_t *out) {
+    __m512i x = _mm512_loadu_si512((const void *)w);
+    __m512i low = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x));
+    __m512i high = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
+    _mm512_storeu_si512((void *)out, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+}
 #else
 #define INK_NAME avx512
 #define vi_dot(acc, a, w) _mm512_add_epi32(acc, _mm512_madd_epi16(a, w))
 #endif
 
-#elif defined(INK_ISA_AVX2)
+#elif defined(INK_ISA_AVX2) || defined(INK_ISA_AVXVNNI)
 #include <immintrin.h>
-#define INK_NAME avx2
 #define VW 8
 #define MR 6
 #define NP 1
@@ -83,11 +97,35 @@ typedef __m256i vi;
 #define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
 #define vi_widen(p) _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p)))
 #define vi_mul2(a, w) _mm256_madd_epi16(a, w)
+#ifdef INK_ISA_AVXVNNI
+#define INK_NAME avxvnni
+INK_INLINE vi vi_dot(vi acc, vi a, vi w) {
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(w));
+    return acc;
+}
+#define INK_DOT4
+#define INK_CODE_ZERO 0
+INK_INLINE vi vi_dot4(vi acc, vi a, vi w) {
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(w));
+    return acc;
+}
+INK_INLINE void vi_store8(void *p, vi v) {
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+INK_INLINE void ink_quads(const int8_t *w, int8_t *out) {
+    __m256i a = _mm256_loadu_si256((const __m256i *)w), b = _mm256_loadu_si256((const __m256i *)(w + 32));
+    __m256i low = _mm256_unpacklo_epi16(a, b), high = _mm256_unpackhi_epi16(a, b);
+    _mm256_storeu_si256((__m256i *)out, _mm256_permute2x128_si256(low, high, 0x20));
+    _mm256_storeu_si256((__m256i *)(out + 32), _mm256_permute2x128_si256(low, high, 0x31));
+}
+#else
+#define INK_NAME avx2
 #define vi_dot(acc, a, w) _mm256_add_epi32(acc, _mm256_madd_epi16(a, w))
+#endif
 
-#elif defined(INK_ISA_NEON)
+#elif defined(INK_ISA_NEON) || defined(INK_ISA_NEONDOT)
 #include <arm_neon.h>
-#define INK_NAME neon
 #define VW 4
 #define MR 5
 #define NP 1
@@ -124,6 +162,26 @@ INK_INLINE vi vi_mul2(vi a, vi w) {
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
 #define vi_dot(acc, a, w) vaddq_s32(acc, vi_mul2(a, w))
+#ifdef INK_ISA_NEONDOT
+#define INK_NAME neondot
+#define INK_DOT4
+#define INK_CODE_ZERO -128 /* its products of four are of signed numbers */
+#define vi_dot4(acc, a, w) vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(w))
+INK_INLINE void vi_store8(void *p, vi v) {
+    int16x4_t words = vmovn_s32(v);
+    int32_t four = vget_lane_s32(vreinterpret_s32_s8(vmovn_s16(vcombine_s16(words, words))), 0);
+    memcpy(p, &four, 4);
+}
+INK_INLINE void ink_quads(const int8_t *w, int8_t *out) {
+    for (int half = 0; half < 2; half++) {
+        uint16x8_t a = vld1q_u16((const uint16_t *)(w + 16 * half)), b = vld1q_u16((const uint16_t *)(w + 32 + 16 * half));
+        vst1q_u16((uint16_t *)(out + 32 * half), vzip1q_u16(a, b));
+        vst1q_u16((uint16_t *)(out + 32 * half + 16), vzip2q_u16(a, b));
+    }
+}
+#else
+#define INK_NAME neon
+#endif
 
 #else /* baseline x86-64: SSE2 only */
 #include <emmintrin.h>
@@ -170,11 +228,15 @@ INK_INLINE vf vf_from_i8(const int8_t *p) {
 
 #define NV (INK_PANEL / VW)
 
-/* Two int16 activations as one 32-bit lane value. */
-INK_INLINE int32_t ink_pair(const int16_t *p) {
-    int32_t pair;
-    memcpy(&pair, p, 4);
-    return pair;
+#ifndef INK_DOT4 /* never called: int8-full is refused where there are no products of four */
+#define vi_dot4(acc, a, w) (acc)
+#endif
+
+/* Two int16 or four 8-bit activations as one 32-bit lane value. */
+INK_INLINE int32_t ink_four_bytes(const char *p) {
+    int32_t four;
+    memcpy(&four, p, 4);
+    return four;
 }
 
 /* The first n < VW lanes of a row's tail, zeros behind: tails go through the same vector arithmetic as whole rows. */
