@@ -18,7 +18,7 @@ from indexer.options import DEFAULT_MODEL, IndexerOptions, default_workers
 AUTO = "auto"
 MOST_WORKERS = 256
 # The engine's own list (engine.options), spelled out: the window reads settings before it loads the engine.
-PRECISIONS = (AUTO, "fp32", "int8")
+PRECISIONS = (AUTO, "fp32", "int8", "int8-full")
 
 
 class SettingsError(IndexerError):

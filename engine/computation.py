@@ -12,7 +12,7 @@ from engine.batch import Batch
 from engine.errors import EngineError
 from engine.kernels.loader import REFERENCE
 from engine.plan import Plan, run_reference
-from engine.weights.loaded import Loaded
+from engine.weights.loaded import LinearU8, Loaded
 
 F32 = NDArray[np.float32]
 Run = Callable[[Batch, bool], tuple[F32, F32 | None]]
@@ -24,6 +24,11 @@ class Computation:
     def __init__(self, name: str, plan: Plan, loaded: dict[str, Loaded], workers: int, *, compiled: bool = True):
         self.name, self.plan = name, plan
         found = kernels.library() if compiled else None
+        if found is not None and not found.has_u8 and any(isinstance(one, LinearU8) for one in loaded.values()):
+            raise EngineError(
+                f"Precision int8-full needs products of four 8-bit numbers (VNNI, dot products), which the {found.isa} "
+                f"kernels do not have; use int8."
+            )
         self.isa = REFERENCE if found is None else found.isa
         # What holds the weights stands in one attribute: a thread that has read it runs on, whoever closes meanwhile.
         self._run: Run | None = None

@@ -22,12 +22,13 @@ from engine.errors import EngineError
 from engine.folder import ModelFolder
 from engine.layers.norm import of_unit_length
 from engine.modules import Dense
-from engine.options import NUMERICS, Precision, chosen_precision, chosen_workers
+from engine.options import NUMERICS, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
 from engine.reading import reader_of
 from engine.weights.opening import open_parameters
 from engine.weights.safetensors import Weights
+from engine.weights.stored import Precision
 from engine.windows import OVERLAP_SHARE, LongVector, Window, cut_windows, weighted_mean
 
 F32 = NDArray[np.float32]
@@ -45,8 +46,8 @@ class Encoder:
     """An embedding model. Thread-safe; results do not depend on batch, order or workers.
 
     name, dim (width of a vector), matryoshka (the widths it was trained to be cut to, widest first), hidden (width of
-    a token vector), max_tokens, special_tokens, precision ("fp32" or "int8", what is really computed), workers
-    (threads at most), isa (the kernels in use).
+    a token vector), max_tokens, special_tokens, precision ("fp32", "int8" or "int8-full", what is really computed),
+    workers (threads at most), isa (the kernels in use).
 
     What takes many texts also takes `progress`, called with the texts done and the texts in all after every batch, and
     `cancel`, asked before every batch whether to stop; then Cancelled is raised and nothing is returned.
@@ -94,7 +95,9 @@ class Encoder:
     ) -> Encoder:
         """Load a model by catalog name or folder.
 
-        precision: "fp32", "int8", or "auto": int8, unless that was measured to change this model too much.
+        precision: "fp32", "int8", "int8-full" (activations of 8 bits too: faster where the processor has VNNI or dot
+        products, refused elsewhere; further from fp32), or "auto": int8, unless that was measured to change this model
+        too much.
         workers: threads at most; None leaves one core free.
         dim, force_dim: as in `at_dim`. max_tokens: cut texts there, special tokens included; not past the model's own.
         disk_weights: a folder where published weights are kept in the kernels' layout, to be mapped from there; None

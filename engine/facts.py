@@ -17,12 +17,12 @@ from engine.catalog import Catalog, CatalogModel
 from engine.folder import ModelFolder
 from engine.models import static
 from engine.models.parameters import Parameter
-from engine.options import NUMERICS, Precision, chosen_precision
+from engine.options import NUMERICS, chosen_precision
 from engine.plan import Plan
 from engine.record import Fidelity, Record
 from engine.reranker_folder import RerankerFolder, open_folder
 from engine.weights import packed
-from engine.weights.stored import arrays_of, form_of
+from engine.weights.stored import Precision, StoredPrecision, arrays_of, form_of
 
 Kind = Literal["embedding", "late interaction", "reranker"]
 
@@ -35,7 +35,7 @@ class Memory:
     that are needed at once take; the room that the kernels set aside for them is up to two or three times that.
     """
 
-    weights: dict[Precision, int]
+    weights: dict[StoredPrecision, int]
     activations: int
     longest_activations: int | None
 
@@ -84,7 +84,7 @@ def facts(path: Path) -> Facts:
         digest = weights.metadata.get("source_sha256", "") if is_packed else ""
     record = Record.read(path)
     known = _known(folder.name, record, digest)
-    precisions: tuple[Precision, ...] = ("int8",) if is_packed else ("fp32", "int8")
+    precisions: tuple[StoredPrecision, ...] = ("int8",) if is_packed else ("fp32", "int8")
     vector = folder if isinstance(folder, ModelFolder) else None
     return Facts(
         name=folder.name,
@@ -150,7 +150,7 @@ def _licence(path: Path) -> str | None:
 
 
 def _memory(
-    backbone: Backbone, parameters: list[Parameter], plan: Plan, precisions: tuple[Precision, ...]
+    backbone: Backbone, parameters: list[Parameter], plan: Plan, precisions: tuple[StoredPrecision, ...]
 ) -> Memory:
     each = _bytes_a_token(plan)
     return Memory(
@@ -160,7 +160,7 @@ def _memory(
     )
 
 
-def _bytes(parameter: Parameter, precision: Precision) -> int:
+def _bytes(parameter: Parameter, precision: StoredPrecision) -> int:
     """What one parameter takes in the form that the kernels read."""
     arrays = arrays_of(form_of(parameter, precision), parameter.shape)
     return sum(np.dtype(array.dtype).itemsize * math.prod(array.shape) for array in arrays)

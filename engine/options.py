@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol, get_args
 
+from engine import kernels
 from engine.errors import EngineError
 from engine.record import Record
 from engine.weights.packed import is_packed
 from engine.weights.safetensors import Weights
-
-Precision = Literal["fp32", "int8"]
+from engine.weights.stored import Precision
 
 # Goes into every fingerprint and measurement: raised when a change of the engine changes vectors beyond rounding.
 NUMERICS = 1
 
 # What may be asked for; "auto" takes what suits the model.
-PRECISIONS = ("auto", "fp32", "int8")
+PRECISIONS = ("auto", "fp32", "int8", "int8-full")
 
 
 class Folder(Protocol):
@@ -32,12 +32,14 @@ class Folder(Protocol):
 def chosen_precision(asked: str, folder: Folder) -> Precision:
     """What is really computed; EngineError where there is no such precision.
 
-    "auto" is int8, but fp32 where int8 was measured to change this model too much and fp32 weights are there.
+    "auto" is int8, but fp32 where int8 was measured to change this model too much and fp32 weights are there. It is
+    never int8-full, whose error is several times that of int8: whoever wants the speed asks for it.
     """
-    if asked not in PRECISIONS:
-        raise EngineError(f"Precision {asked!r} is not one of {', '.join(PRECISIONS)}.")
+    for precision in get_args(Precision):
+        if asked == precision:
+            return precision  # type: ignore[no-any-return]
     if asked != "auto":
-        return "fp32" if asked == "fp32" else "int8"
+        raise EngineError(f"Precision {asked!r} is not one of {', '.join(PRECISIONS)}.")
     fidelity = Record.read(folder.path).fidelity
     if fidelity is None or fidelity.numerics != NUMERICS or fidelity.int8_suffices:
         return "int8"
@@ -46,10 +48,14 @@ def chosen_precision(asked: str, folder: Folder) -> Precision:
 
 
 def available_precisions(folder: Folder) -> tuple[str, ...]:
-    """What the folder's weights can be computed in."""
+    """What the folder's weights can be computed in on this machine."""
     with folder.weights() as weights:
         packed = is_packed(weights)
-    return tuple(name for name in PRECISIONS if name != "auto" and not (packed and name == "fp32"))
+    found = kernels.library()
+    lacking = {"auto", "fp32"} if packed else {"auto"}
+    if found is not None and not found.has_u8:
+        lacking.add("int8-full")
+    return tuple(name for name in PRECISIONS if name not in lacking)
 
 
 def chosen_workers(asked: int | None) -> int:

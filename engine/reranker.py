@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from engine.batch import READ_AT_ONCE, Batch, cut
 from engine.catalog import model_path
 from engine.computation import Computation
-from engine.options import Precision, chosen_precision, chosen_workers
+from engine.options import chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.reranker_folder import RerankerFolder
 from engine.weights.opening import open_parameters
+from engine.weights.stored import Precision
 
 F32 = NDArray[np.float32]
 

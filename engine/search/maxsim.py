@@ -24,7 +24,8 @@ def scores(query: F32, weights: F32, bits: U8, starts: I64) -> F32:
     bits: (tokens, hidden // 8) uint8; starts: (n + 1,) int64. Returns (n,) float32, NaN for a candidate without tokens.
     """
     best = maxsim_bits(query, bits, starts)
-    total = best @ (weights / max(float(weights.sum()), 1e-9))
+    # A sum, not a matrix product: few numbers, and some BLAS report invalid ones that they read past the end.
+    total = (best * (weights / max(float(weights.sum()), 1e-9))).sum(axis=1)
     return np.where(np.diff(starts) > 0, total, np.float32(np.nan)).astype(np.float32)
 
 

@@ -144,10 +144,11 @@ class LinearU8(LinearI8):
         """What a row of ones would give: (16 ceil(n / 16),) float32."""
         count, pairs = self.panels.shape[:2]
         groups = self.panels.reshape(count, pairs * 2 // GROUP, GROUP // 2, PANEL, 2).sum(axis=(2, 4), dtype=np.int32)
-        return (groups * self.scales).sum(axis=1, dtype=np.float32).reshape(-1)
+        sums: F32 = (groups * self.scales).sum(axis=1, dtype=np.float32)
+        return sums.reshape(-1)
 
     def product(self, x: F32) -> F32:
-        """Integer products group by group, as the kernel does: x ~ scale * code + shift, so the shift meets the sums."""
+        """Integer products group by group, as the kernel does: x ~ scale * code + shift; the shift meets the sums."""
         weight, groups = self._weight(), self.scales.shape[1]
         codes, scales, shifts = quantize_rows8(x, groups * GROUP)
         y = np.zeros((x.shape[0], weight.shape[1]), np.float32)

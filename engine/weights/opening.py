@@ -17,7 +17,7 @@ from engine.weights import disk, packed
 from engine.weights.loaded import Loaded
 from engine.weights.safetensors import Weights
 from engine.weights.sources import Source, find_sources
-from engine.weights.stored import StoredPrecision
+from engine.weights.stored import Precision, StoredPrecision, computed, stored_precision
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ SPARE_BYTES = 512 << 20  # what is left free on the disk
 def open_parameters(
     parameters: Sequence[Parameter],
     weights: Weights,
-    precision: StoredPrecision,
+    precision: Precision,
     prefixes: Sequence[str],
     *,
     name: str,
@@ -42,6 +42,18 @@ def open_parameters(
     Where the folder cannot be used, the weights are in memory too, and the log says so.
     Raises ModelError where a tensor is missing, has the wrong shape, or cannot be had in this precision.
     """
+    stored = stored_precision(precision)
+    return computed(_open_stored(parameters, weights, stored, prefixes, name, disk_weights), precision)
+
+
+def _open_stored(
+    parameters: Sequence[Parameter],
+    weights: Weights,
+    precision: StoredPrecision,
+    prefixes: Sequence[str],
+    name: str,
+    disk_weights: Path | None,
+) -> dict[str, Loaded]:
     if disk_weights is None or packed.is_packed(weights):
         return packed.load(parameters, weights, precision, prefixes)
     sources = find_sources(parameters, weights, prefixes)

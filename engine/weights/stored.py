@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from engine.models.parameters import Parameter
 from engine.weights import int8
-from engine.weights.loaded import Index, LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.loaded import Index, LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8, Vector
 
 F32 = NDArray[np.float32]
 StoredPrecision = Literal["fp32", "int8"]
+Precision = Literal["fp32", "int8", "int8-full"]  # how a plan computes; the last two share their weights
 Form = Literal["panels", "panels8", "rows", "rows8", "vector", "index"]
 Arrays = Mapping[str, NDArray[Any]]  # by their role: "values" or "codes", and "scales"
 
@@ -34,6 +35,18 @@ class Stored:
     role: str
     dtype: str
     shape: tuple[int, ...]
+
+
+def stored_precision(precision: Precision) -> StoredPrecision:
+    """What the weights are stored as for this precision."""
+    return "fp32" if precision == "fp32" else "int8"
+
+
+def computed(loaded: dict[str, Loaded], precision: Precision) -> dict[str, Loaded]:
+    """Parameters such that a plan computes in this precision."""
+    if precision != "int8-full":
+        return loaded
+    return {name: LinearU8.of(one) if isinstance(one, LinearI8) else one for name, one in loaded.items()}
 
 
 def is_small(parameter: Parameter) -> bool:

@@ -246,3 +246,17 @@ def test_more_threads_than_the_system_gives_are_a_sentence() -> None:
     found = SimpleNamespace(functions=SimpleNamespace(ink_new_pool=lambda workers: None))
     with pytest.raises(EngineError, match="no room for 12345 worker threads"):
         Pool(cast(Library, found), 12345)
+
+
+def test_int8_full_is_close_to_fp32_and_has_a_fingerprint_of_its_own() -> None:
+    texts = ordinary(40)
+    with Encoder.load(TINY, precision="fp32", workers=1) as exact:
+        wanted = exact.encode(texts)
+    prints = set()
+    for precision in ("int8", "int8-full"):
+        # Without the compiled kernels, which not every processor has for int8-full.
+        with Encoder.load(TINY, precision=precision, workers=1, compiled=False) as encoder:
+            assert encoder.precision == precision
+            prints.add(encoder.fingerprint)
+            assert (encoder.encode(texts) * wanted).sum(axis=1).min() >= 0.99
+    assert len(prints) == 2

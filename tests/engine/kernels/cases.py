@@ -36,9 +36,9 @@ from engine.weights.int8 import (
     scales_to_panels,
     to_panels,
 )
-from engine.weights.loaded import Index, LinearF32, LinearI8, Loaded, TableF32, TableI8, Vector
+from engine.weights.loaded import Index, LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8, Vector
 
-KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan")
+KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan", "gemm_u8")
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class Case:
     outputs: list[np.ndarray[Any, Any]]
     bound: float
 
+    @property
+    def needs_u8(self) -> bool:
+        """Whether it takes products of four 8-bit numbers, which not every instruction set has."""
+        return self.kernel == "gemm_u8" or "int8-full" in self.name
+
 
 def every_case(seed: int = 3) -> Iterator[Case]:
     random = np.random.default_rng(seed)
@@ -60,6 +65,9 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield gemm(random, m, k, n)
         yield gemm_i8(random, m, k, n)
     yield gemm_i8(random, 13, 1536, 48, extreme=True)
+    for m, k, n in ((1, 64, 1), (5, 64, 16), (7, 448, 33), (13, 384, 48), (30, 1536, 80)):
+        yield gemm_u8(random, m, k, n)
+    yield gemm_u8(random, 13, 1536, 48, extreme=True)
     for mode in ("gelu", "gelu_new", "relu", "silu", "tanh"):
         yield act(mode)
     for n, dim in ((1, 8), (3, 384), (10, 100), (17, 48), (5, 1)):
@@ -69,7 +77,7 @@ def every_case(seed: int = 3) -> Iterator[Case]:
     for rows, dim in ((1, 8), (7, 384), (3, 96)):
         yield pack(random, rows, dim)
     for hidden, heads, inner in ((64, 4, 96), (24, 2, 40), (48, 1, 20)):
-        for precision in ("fp32", "int8"):
+        for precision in ("fp32", "int8", "int8-full"):
             for pooling in ("mean", "cls"):
                 model = small_model(random, hidden, heads, inner, precision, pooling)
                 yield plan_case(model, f"{hidden}/{heads}/{inner} {precision} {pooling}", PLAN_BOUNDS[precision])
@@ -101,6 +109,21 @@ def gemm_i8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: boo
     wanted = padded_columns((a[:, :k].astype(np.float64) @ dense.T) * rows[:, None])
     inputs = [a, rows, to_panels(codes), scales_to_panels(scales).astype(np.float32)]
     return Case("gemm_i8", f"{m}x{k}x{n}", (m, depth, n), inputs, [wanted], 1e-6 * float(np.nanmax(np.abs(wanted))) * 4)
+
+
+def gemm_u8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False) -> Case:
+    """Rows of whole groups: padding is the plan's business. Rows of one value and of one sign are among them."""
+    a = random.standard_normal((m, k)).astype(np.float32)
+    a[::3] = np.abs(a[::3]) + 5
+    a[1::5] = a[1::5, :1]
+    codes, scales = quantize_groups(random.standard_normal((n, k)).astype(np.float32))
+    if extreme:
+        a[:], codes[:] = np.where(np.arange(k) % 2, 1e30, -1e30), -127
+    weight = LinearU8(to_panels(codes), scales_to_panels(scales).astype(np.float32), n, k)
+    wanted = padded_columns(weight.product(a))
+    inputs = [a, weight.panels, weight.scales, weight.column_sums()]
+    bound = 4e-6 * float(np.nanmax(np.abs(wanted)) + np.abs(a).max() * np.abs(weight.column_sums()).max())
+    return Case("gemm_u8", f"{m}x{k}x{n}", (m, k, n), inputs, [wanted], bound)
 
 
 def act(mode: str) -> Case:
@@ -179,7 +202,8 @@ def load_one(kind: str, values: np.ndarray[Any, Any], precision: str) -> Loaded:
     if precision == "fp32":
         return LinearF32(fp32_panels(values), values.shape[0])
     codes, scales = quantize_groups(values)
-    return LinearI8(to_panels(codes), scales_to_panels(scales).astype(np.float32), *values.shape)
+    kind_of = LinearU8 if precision == "int8-full" else LinearI8
+    return kind_of(to_panels(codes), scales_to_panels(scales).astype(np.float32), *values.shape)
 
 
 # Kinds of attention: query heads, key heads, width, causal, window, relative bias; and a pooling for each.
@@ -190,7 +214,7 @@ ATTENTIONS: dict[str, tuple[Heads, bool, int | None, bool, str]] = {
     "bias": (Heads(4, 4, 12), False, None, True, "mean_sqrt_len_tokens"),
     "bias window": (Heads(3, 3, 20), False, 64, True, "mean"),
 }
-PLAN_BOUNDS = {"fp32": 5e-6, "int8": 2e-3}
+PLAN_BOUNDS = {"fp32": 5e-6, "int8": 2e-3, "int8-full": 2e-2}
 
 
 def modern_model(

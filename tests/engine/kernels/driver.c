@@ -25,6 +25,9 @@ void ink_gemm(int32_t, const float *, const float *, float *, int32_t, int32_t, 
 void ink_gemm_i8(int32_t, const int16_t *, const float *, const int8_t *, const float *, float *, int32_t, int32_t,
                  int32_t);
 void ink_act(int32_t, float *, int64_t, int32_t);
+int32_t ink_has_u8(int32_t);
+void ink_gemm_u8(int32_t, const float *, const int8_t *, const float *, const float *, float *, int32_t, int32_t, int32_t,
+                 void *);
 
 static void *take(int64_t bytes) {
     void *data = NULL;
@@ -123,6 +126,9 @@ static int run_case(FILE *file, int32_t isa) {
     case 3: ink_scan_int8(isa, in[0].data, in[1].data, in[2].data, out[0], n[0], n[1]); break;
     case 4: ink_maxsim(isa, in[0].data, n[0], n[1], in[1].data, in[2].data, n[2], out[0], out[1], take(1 << 20)); break;
     case 5: ink_pack_bits(isa, in[0].data, out[0], n[0], n[1]); break;
+    case 7:
+        ink_gemm_u8(isa, in[0].data, in[1].data, in[2].data, in[3].data, out[0], n[0], n[1], n[2], take(1 << 20));
+        break;
     default: run_plan(isa, n, in, inputs, out);
     }
     int failed = 0;

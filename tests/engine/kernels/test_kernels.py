@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.errors import KernelError
+from engine.computation import Computation
+from engine.errors import EngineError, KernelError
 from engine.kernels import loader
 from engine.kernels.native import Buffer, NativePlan, _share
 from engine.plan import run_reference
@@ -26,6 +27,7 @@ from tests.engine.kernels.cases import (
 PATH = loader.library_path()
 assert PATH is not None
 RUNNABLE = loader.open_library(PATH).runnable
+WITH_U8 = [isa for isa in RUNNABLE if loader.open_library(PATH, isa).has_u8]
 CASES = [case for case in every_case() if case.kernel != "plan"]
 
 
@@ -39,6 +41,7 @@ def run(found: loader.Library, case: Case) -> list[np.ndarray[Any, Any]]:
     arrays = {
         "gemm": lambda: [*case.inputs, *outs, *case.ints],
         "gemm_i8": lambda: [*case.inputs, *outs, *case.ints],
+        "gemm_u8": lambda: [*case.inputs, *outs, *case.ints, scratch],
         "act": lambda: [outs[0], *case.ints],
         "scan_int8": lambda: [*case.inputs, *outs, *case.ints],
         "maxsim": lambda: [case.inputs[0], *case.ints[:2], *case.inputs[1:], case.ints[2], *outs, scratch],
@@ -51,8 +54,11 @@ def run(found: loader.Library, case: Case) -> list[np.ndarray[Any, Any]]:
     return outs
 
 
-@pytest.mark.parametrize("isa", RUNNABLE)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kernel} {case.name}")
+@pytest.mark.parametrize(
+    ("case", "isa"),
+    [pytest.param(case, isa, id=f"{case.kernel} {case.name}-{isa}") for case in CASES
+     for isa in (WITH_U8 if case.needs_u8 else RUNNABLE)],
+)  # fmt: skip
 def test_each_kernel_equals_the_reference(case: Case, isa: str) -> None:
     found = loader.open_library(PATH, isa)
     for wanted, got in zip(case.outputs, run(found, case), strict=True):
@@ -63,8 +69,10 @@ def test_each_kernel_equals_the_reference(case: Case, isa: str) -> None:
         assert np.abs(wanted - got)[compared].max(initial=0) <= case.bound
 
 
-@pytest.mark.parametrize("isa", RUNNABLE)
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize(
+    ("precision", "isa"),
+    [(precision, isa) for precision in PLAN_BOUNDS for isa in (WITH_U8 if precision == "int8-full" else RUNNABLE)],
+)
 @pytest.mark.parametrize("hidden, heads, inner", [(64, 4, 96), (24, 2, 40), (48, 1, 20)])
 def test_a_plan_equals_the_reference_and_itself_at_any_batch_and_worker_count(
     isa: str, precision: str, hidden: int, heads: int, inner: int
@@ -107,6 +115,17 @@ def check_plan(model: SmallModel, isa: str, bound: float) -> None:
         seen = None if model.batch.visible is None else model.batch.visible[i : i + 1]
         alone = model.batch.of([model.batch.ids[start:end]], prompt=model.batch.prompt, visible=seen)
         assert np.array_equal(plan.run(alone, want_tokens=False)[0][0], got_pooled[i])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+def test_int8_full_is_refused_where_there_are_no_products_of_four(isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model(np.random.default_rng(1), 24, 2, 40, "int8-full", "mean")
+    monkeypatch.setattr("engine.kernels.library", lambda: loader.open_library(PATH, isa))
+    if isa in WITH_U8:
+        Computation("tiny", model.plan, model.weights, 1).run(model.batch, want_tokens=False)
+        return
+    with pytest.raises(EngineError, match=f"int8-full needs products of four .* the {isa} kernels"):
+        Computation("tiny", model.plan, model.weights, 1)
 
 
 def test_nan_in_a_row_stays_in_its_row() -> None:
