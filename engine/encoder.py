@@ -27,6 +27,7 @@ from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
 from engine.reading import reader_of
 from engine.weights.opening import open_parameters
+from engine.weights.packed import version_of
 from engine.weights.safetensors import Weights
 from engine.weights.stored import Precision
 from engine.windows import OVERLAP_SHARE, LongVector, Window, cut_windows, weighted_mean
@@ -145,6 +146,7 @@ class Encoder:
         # Only where they are: a model without them keeps its fingerprint, and so its index.
         parts += [folder.head] * any(isinstance(module, Dense) for module in folder.head)
         parts += [("dim", self.dim)] * (self.dim < self._computation.plan.pooled.width)
+        parts += ["tables by groups"] * (self.precision != "fp32" and version_of(folder.parameters()) != "1")
         parts += ["without prompt"] * (not folder.include_prompt) + [folder.late] * (folder.late is not None)
         tokenizer = hashlib.sha256(self._tokenizer.published()).hexdigest()
         return hashlib.sha256(repr([*parts, tokenizer]).encode()).hexdigest()[:32]

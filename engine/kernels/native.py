@@ -103,6 +103,7 @@ class Compiler:
             if isinstance(table, TableI8):
                 setattr(op, f"w{slot}", self._keep(table.codes))
                 setattr(op, f"w{slot + 3}", self._keep(table.scales))
+                op.k = table.scales.shape[1]  # the same for all tables, which are equally wide
             elif isinstance(table, TableF32):
                 setattr(op, f"w{slot}", self._keep(table.values))
         self._add(op, out)
@@ -110,7 +111,7 @@ class Compiler:
     def lookup(self, out: Value, table: str, mapping: str | None, weights: str | None) -> None:
         op, rows = InkOp(kind=LOOKUP, out=self._new(out), n=out.width), self.weights[table]
         if isinstance(rows, TableI8):
-            op.w0, op.w3 = self._keep(rows.codes), self._keep(rows.scales)
+            op.w0, op.w3, op.k = self._keep(rows.codes), self._keep(rows.scales), rows.scales.shape[1]
         elif isinstance(rows, TableF32):
             op.w0 = self._keep(rows.values)
         if mapping is not None:

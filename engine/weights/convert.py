@@ -42,13 +42,15 @@ def convert(
         if packed.is_packed(weights):
             raise ModelError(f"{source} is packed already.")
         known = identify(folder, weights)
-        tensors = packed.pack(folder.parameters(), weights, family.prefixes, progress)
+        parameters = folder.parameters()
+        version = packed.version_of(parameters)
+        tensors = packed.pack(parameters, weights, family.prefixes, progress)
         digest = weights.sha256
     prompts = _prompts(folder, known)
     metadata = {
         "format": packed.FORMAT,
-        "version": packed.VERSION,
-        "layout": packed.LAYOUT,
+        "version": version,
+        "layout": packed.LAYOUTS[version],
         "source": known.hub_id if known else folder.name,
         "source_sha256": digest,
     }
@@ -130,12 +132,13 @@ def _card(
     if known is not None:
         languages = ", ".join(known.languages)
         facts = [("Published as", f"https://huggingface.co/{known.hub_id}"), *facts, ("Languages", languages)]
+    tables = "one scale a row" if packed.version_of(folder.parameters()) == "1" else "one for each 64 numbers of a row"
     facts.append(("Licence", known.licence if known else "as the source states it"))
     return (
         f"# {name}, packed in int8\n\n"
         + "".join(f"- {key}: {value}\n" for key, value in facts)
         + "\nThe weights were changed: rounded to 8 bits, with one fp16 scale for each output channel and group of\n"
-        "64 inputs, tables with one scale a row, and laid out for Inkling's kernels; parts that make no sentence\n"
+        f"64 inputs, tables with {tables}, and laid out for Inkling's kernels; parts that make no sentence\n"
         "vector (the pooler) were left out. The metadata of model.safetensors names the format, its layout and the\n"
         "source. The same bytes come out of `inkling models convert SOURCE_DIR OUT_DIR`.\n"
     )

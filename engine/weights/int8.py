@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 GROUP = 64  # inputs that share a scale
 PANEL = 16  # output channels side by side in a panel
+NARROW = 384  # numbers in a table's row that one scale suffices for
 
 F32 = NDArray[np.float32]
 F16 = NDArray[np.float16]
@@ -95,23 +96,41 @@ def dequantize_groups(codes: I8, scales: F16, group: int = GROUP) -> F32:
     return codes.astype(np.float32) * wide
 
 
-def quantize_table(rows: F32) -> tuple[I8, F32]:
-    """Round an embedding table to int8, one scale a row.
+def table_groups(width: int) -> int:
+    """Scales a row of a table: one, or for wide rows one for every group.
 
-    rows: (count, dim) float32, finite. Returns codes (count, dim) int8 in -127..127 and scales (count,) float32, such
-    that rows ~ codes * scale; a row of zeros has scale 0. Raises ValueError where a value is not finite.
+    A few numbers of MPNet's positions stand out 14 times above the others: with one scale a row, its 768 numbers lost
+    so much that the worst cosine fell to 0.995. Rows of 384 numbers lose nothing measurable.
     """
-    largest = np.abs(rows).max(axis=1)
+    return 1 if width <= NARROW else -(-width // GROUP)
+
+
+def quantize_table(rows: F32) -> tuple[I8, F32]:
+    """Round an embedding table to int8, with `table_groups` scales a row.
+
+    rows: (count, dim) float32, finite. Returns codes (count, dim) int8 in -127..127 and scales (count, groups) float32,
+    such that rows ~ codes * scale of the group; a group of zeros has scale 0. Raises ValueError where a value is not
+    finite.
+    """
+    count, width = rows.shape
+    groups = table_groups(width)
+    depth = width if groups == 1 else GROUP
+    padded = np.zeros((count, groups * depth), np.float32)
+    padded[:, :width] = rows
+    blocks = padded.reshape(count, groups, depth)
+    largest = np.abs(blocks).max(axis=2)
     if not np.isfinite(largest).all():
         raise ValueError("a table value is not finite")
     scales = (largest / np.float32(127)).astype(np.float32)
-    divisor = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
-    return np.clip(np.rint(rows / divisor), -127, 127).astype(np.int8), scales
+    divisor = np.where(scales > 0, scales, 1).astype(np.float32)[:, :, None]
+    codes = np.clip(np.rint(blocks / divisor), -127, 127).astype(np.int8)
+    return np.ascontiguousarray(codes.reshape(count, -1)[:, :width]), scales
 
 
 def dequantize_table(codes: I8, scales: F32) -> F32:
-    """What a table's codes stand for: (count, dim) int8 and (count,) float32 to (count, dim) float32."""
-    return codes.astype(np.float32) * scales[:, None]
+    """What a table's codes stand for: (count, dim) int8 and (count, groups) float32 to (count, dim) float32."""
+    wide = scales if scales.shape[1] == 1 else np.repeat(scales, GROUP, axis=1)[:, : codes.shape[1]]
+    return codes.astype(np.float32) * wide
 
 
 def fp32_panels(weight: F32) -> F32:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.weights.int8 import GROUP, PANEL
+from engine.weights.int8 import GROUP, PANEL, dequantize_table
 
 F32 = NDArray[np.float32]
 
@@ -84,13 +84,13 @@ class TableF32(_Only):
 
 @dataclass(frozen=True)
 class TableI8(_Only):
-    """codes: (count, width) int8, contiguous; scales: (count,) float32."""
+    """codes: (count, width) int8, contiguous; scales: (count, groups) float32, one a row or one for every GROUP."""
 
     codes: NDArray[np.int8]
     scales: F32
 
     def rows(self, index: NDArray[np.int32]) -> F32:
-        return self.codes[index].astype(np.float32) * self.scales[index][:, None]
+        return dequantize_table(self.codes[index], self.scales[index])
 
 
 @dataclass(frozen=True)

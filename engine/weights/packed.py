@@ -1,8 +1,9 @@
 """Parameters into memory, and our own packed file: int8 weights in the kernels' layout, so that loading is mapping.
 
 The packed file is a plain safetensors file. A linear weight is `{name}.q8` (I8 panels) with `{name}.scale` (F16
-panels), a table `{name}.q8` (I8 rows) with `{name}.scale` (F32, one a row), a vector or small table `{name}` (F32); see
-engine.weights.int8. Quantising the published file on load and reading the packed one give the same numbers.
+panels), a table `{name}.q8` (I8 rows) with `{name}.scale` (F32: one a row, or of wide rows one for every 64 numbers), a
+vector or small table `{name}` (F32); see engine.weights.int8. Quantising the published file on load and reading the
+packed one give the same numbers.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from engine.weights.arena import Arena
 from engine.weights.loaded import Index, LinearI8, Loaded, TableF32, TableI8, Vector
 from engine.weights.safetensors import Weights
 from engine.weights.sources import check_finite, find_sources, index_of
-from engine.weights.stored import StoredPrecision, is_small
+from engine.weights.stored import StoredPrecision, form_of, is_small
 
 F32 = NDArray[np.float32]
 Progress = Callable[[int, int], None]  # bytes of weights done, bytes of weights in all
 
 FORMAT = "inkling-int8"
-VERSION = "1"
-LAYOUT = (
+# By version. 2 differs from 1 in the scales of wide tables alone, and narrow ones are still written as 1.
+_LAYOUT = (
     "linear (n, k): q8 I8 [ceil(n/16)][ceil(k/64)*32][16][2] = output 16p+c, input 2i+j; "
-    "scale F16 [ceil(n/16)][ceil(k/64)][16]; table (rows, dim): q8 I8 rows, scale F32 one a row; "
+    "scale F16 [ceil(n/16)][ceil(k/64)][16]; table (rows, dim): q8 I8 rows, scale F32 {}; "
     "vector and table of up to 16 rows: F32"
 )
+LAYOUTS = {"1": _LAYOUT.format("one a row"), "2": _LAYOUT.format("[rows][ceil(dim/64)]")}
 
 _STORED = {"<f4": "F32", "<f2": "F16", "|i1": "I8", "<i4": "I32"}
 ALIGNMENT_BYTES = 64
@@ -46,9 +48,10 @@ def is_packed(weights: Weights) -> bool:
     if weights.metadata.get("format") != FORMAT:
         return False
     version = weights.metadata.get("version")
-    if version != VERSION:
+    if version not in LAYOUTS:
         raise ModelError(
-            f"{weights.paths[0]}: key 'version' of the packed format is {version!r}, this program reads {VERSION!r}; "
+            f"{weights.paths[0]}: key 'version' of the packed format is {version!r}, this program reads "
+            f"{' and '.join(map(repr, LAYOUTS))}; "
             f"convert the model again, or use a newer program."
         )
     return True
@@ -91,13 +94,20 @@ def pack(
             tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers
         elif isinstance(loaded, TableI8):
             tensors[f"{parameter.name}.q8"] = loaded.codes
-            tensors[f"{parameter.name}.scale"] = loaded.scales
+            narrow = loaded.scales.shape[1] == 1
+            tensors[f"{parameter.name}.scale"] = loaded.scales[:, 0] if narrow else loaded.scales
         elif isinstance(loaded, TableF32 | Vector | Index):
             tensors[parameter.name] = loaded.values
         done += math.prod(parameter.shape) * 4
         if progress is not None:
             progress(done, total)
     return tensors
+
+
+def version_of(parameters: Iterable[Parameter]) -> str:
+    """The version of the format that a model's tensors are packed in."""
+    forms = [(form_of(parameter, "int8"), parameter.shape) for parameter in parameters]
+    return "2" if any(form == "rows8" and int8.table_groups(shape[1]) > 1 for form, shape in forms) else "1"
 
 
 def write(file: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
@@ -132,7 +142,7 @@ def _packed(parameter: Parameter, weights: Weights, rows: int) -> Loaded:
     if is_small(parameter):
         return TableF32(_numbers(weights, name, shape))
     if parameter.kind == "table":
-        return TableI8(_codes(weights, f"{name}.q8", shape), _numbers(weights, f"{name}.scale", shape[:1]))
+        return TableI8(_codes(weights, f"{name}.q8", shape), _table_scales(weights, f"{name}.scale", shape))
     panels, depth = int8.panel_count(shape[0]), int8.padded_inputs(shape[1])
     codes = _codes(weights, f"{name}.q8", (panels, depth // 2, int8.PANEL, 2))
     scales = _numbers(weights, f"{name}.scale", (panels, depth // int8.GROUP, int8.PANEL))
@@ -144,6 +154,14 @@ def _numbers(weights: Weights, name: str, shape: tuple[int, ...]) -> F32:
     values = weights.f32(name, shape)
     check_finite(weights, name, values)
     return values
+
+
+def _table_scales(weights: Weights, name: str, shape: tuple[int, ...]) -> F32:
+    """(rows, groups) float32; one scale a row was stored flat, and version 1 knew nothing else."""
+    groups = int8.table_groups(shape[1]) if weights.metadata.get("version") != "1" else 1
+    if groups == 1:
+        return _numbers(weights, name, shape[:1])[:, None]
+    return _numbers(weights, name, (shape[0], groups))
 
 
 def _codes(weights: Weights, name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:

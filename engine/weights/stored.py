@@ -74,7 +74,7 @@ def arrays_of(form: Form, shape: tuple[int, ...]) -> tuple[Stored, ...]:
     if form in ("vector", "rows"):
         return (Stored("values", "<f4", shape),)
     if form == "rows8":
-        return Stored("codes", "|i1", shape), Stored("scales", "<f4", shape[:1])
+        return Stored("codes", "|i1", shape), Stored("scales", "<f4", (shape[0], int8.table_groups(shape[1])))
     panels = int8.panel_count(shape[0])
     if form == "panels":
         return (Stored("values", "<f4", (panels, shape[1], int8.PANEL)),)

@@ -15,16 +15,13 @@ from tests.goldens.texts import AWKWARD, ordinary
 
 pytestmark = pytest.mark.slow
 
-# The same word 250 times over: every token's rounding errors point the same way, and do not average out.
-REPEATED = ("exactly at the limit", "one token below the limit", "one token past the limit")
-
-# Model: largest difference of fp32 unit vectors; worst int8 cosine, and worst of REPEATED; mean cosine.
-ENCODERS: dict[str, tuple[Callable[[], Path], float, float, float, float]] = {
-    "minilm": (real_models.minilm, 2e-6, 0.999, 0.999, 0.9995),
-    "mpnet": (real_models.mpnet, 2e-6, 0.997, 0.995, 0.9995),
-    "bge_small": (real_models.bge_small, 2e-6, 0.999, 0.999, 0.9995),
-    "e5_small": (real_models.e5_small, 2e-6, 0.999, 0.999, 0.9995),
-    "multilingual_e5_small": (real_models.multilingual_e5_small, 2e-6, 0.999, 0.999, 0.9995),
+# Model: largest difference of fp32 unit vectors; worst int8 cosine; mean cosine.
+ENCODERS: dict[str, tuple[Callable[[], Path], float, float, float]] = {
+    "minilm": (real_models.minilm, 2e-6, 0.999, 0.9995),
+    "mpnet": (real_models.mpnet, 2e-6, 0.997, 0.9995),
+    "bge_small": (real_models.bge_small, 2e-6, 0.999, 0.9995),
+    "e5_small": (real_models.e5_small, 2e-6, 0.999, 0.9995),
+    "multilingual_e5_small": (real_models.multilingual_e5_small, 2e-6, 0.999, 0.9995),
 }
 
 
@@ -45,15 +42,14 @@ def test_fp32_equals_the_reference_classes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_int8_stays_close(name: str) -> None:
-    place, _, worst, repeated, mean = ENCODERS[name]
+    place, _, worst, mean = ENCODERS[name]
     names, texts = list(golden(name)["names"]), ordinary()
     with Encoder.load(place(), precision="fp32", workers=1) as encoder:
         wanted = np.concatenate([golden(name)["vectors"], encoder.encode(texts)])
     with Encoder.load(place(), precision="int8", workers=1) as encoder:
         found = cosines(encoder.encode([AWKWARD[text] for text in names] + texts), wanted)
-    alike = np.array([text in REPEATED for text in names] + [False] * len(texts))
-    print(f"{name}: int8 worst {found[~alike].min():.5f}, repeated {found[alike].min():.5f}, mean {found.mean():.5f}")
-    assert found[~alike].min() >= worst and found[alike].min() >= repeated and found.mean() >= mean
+    print(f"{name}: int8 worst {found.min():.5f}, mean {found.mean():.5f}")
+    assert found.min() >= worst and found.mean() >= mean
 
 
 def test_a_real_reranker_equals_the_reference_class() -> None:

@@ -38,7 +38,7 @@ typedef struct {
     int32_t a, b, out;
     int32_t codes, scales; /* codes, padded to whole groups, and a scale (8 bits: and a shift) a row: of a, or of what is made */
     int32_t code_bits;     /* 16 or 8 */
-    int32_t k, n;
+    int32_t k, n; /* of int8 tables, k is the number of scales a row */
     int32_t mode; /* activation, pooling, or 1 for a causal attention or a norm before the sum */
     int32_t heads, kv_heads, head_dim;
     int32_t window; /* attention: keys at most this far from the query; -1: all */

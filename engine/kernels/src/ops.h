@@ -60,8 +60,9 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
     activate(c, ldc, height, count * INK_PANEL, op->mode);
 }
 
-/* out (+)= one table row; a table is float32 rows, or int8 rows with a scale each. */
-INK_INLINE void add_table_row(const void *table, const float *scales, int32_t row, int32_t n, float *out, int first) {
+/* out (+)= one table row; a table is float32 rows, or int8 rows with one scale each or one for every INK_GROUP. */
+INK_INLINE void add_table_row(const void *table, const float *scales, int32_t groups, int32_t row, int32_t n, float *out,
+                              int first) {
     int32_t whole = n - n % VW;
     if (!scales) {
         const float *x = (const float *)table + (int64_t)row * n;
@@ -71,14 +72,18 @@ INK_INLINE void add_table_row(const void *table, const float *scales, int32_t ro
         return;
     }
     const int8_t *x = (const int8_t *)table + (int64_t)row * n;
-    vf s = vf_set1(scales[row]);
-    for (int32_t j = 0; j < whole; j += VW) {
-        vf value = vf_mul(vf_from_i8(x + j), s);
-        vf_store(out + j, first ? value : vf_add(vf_load(out + j), value));
-    }
-    for (int32_t j = whole; j < n; j++) {
-        float value = (float)x[j] * scales[row];
-        out[j] = first ? value : out[j] + value;
+    scales += (int64_t)row * groups;
+    for (int32_t g = 0, start = 0; g < groups; g++, start += INK_GROUP) {
+        int32_t stop = g + 1 < groups ? start + INK_GROUP : n, j = start;
+        vf s = vf_set1(scales[g]);
+        for (; j + VW <= stop; j += VW) {
+            vf value = vf_mul(vf_from_i8(x + j), s);
+            vf_store(out + j, first ? value : vf_add(vf_load(out + j), value));
+        }
+        for (; j < stop; j++) {
+            float value = (float)x[j] * scales[g];
+            out[j] = first ? value : out[j] + value;
+        }
     }
 }
 
@@ -86,9 +91,9 @@ static void embed_tile(const ink_op *op, const ink_run *run, int32_t start, int3
     int64_t ld = stride_of(op->n);
     for (int32_t t = start; t < stop; t++) {
         float *out = buffer(run, op->out) + t * ld;
-        add_table_row(op->w0, (const float *)op->w3, run->ids[t], op->n, out, 1);
-        if (op->w1) add_table_row(op->w1, (const float *)op->w4, run->positions[t], op->n, out, 0);
-        if (op->w2) add_table_row(op->w2, (const float *)op->w5, run->types[t], op->n, out, 0);
+        add_table_row(op->w0, (const float *)op->w3, op->k, run->ids[t], op->n, out, 1);
+        if (op->w1) add_table_row(op->w1, (const float *)op->w4, op->k, run->positions[t], op->n, out, 0);
+        if (op->w2) add_table_row(op->w2, (const float *)op->w5, op->k, run->types[t], op->n, out, 0);
         if (op->f0 != 1.0f)
             for (int32_t j = 0; j < op->n; j++) out[j] *= op->f0;
     }
@@ -100,7 +105,8 @@ static void lookup_tile(const ink_op *op, const ink_run *run, int32_t start, int
     for (int32_t t = start; t < stop; t++) {
         float *out = buffer(run, op->out) + t * ld;
         int32_t id = run->ids[t];
-        add_table_row(op->w0, (const float *)op->w3, op->w1 ? ((const int32_t *)op->w1)[id] : id, op->n, out, 1);
+        int32_t row = op->w1 ? ((const int32_t *)op->w1)[id] : id;
+        add_table_row(op->w0, (const float *)op->w3, op->k, row, op->n, out, 1);
         if (op->w2)
             for (int32_t j = 0; j < op->n; j++) out[j] *= ((const float *)op->w2)[id];
     }

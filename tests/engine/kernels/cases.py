@@ -86,6 +86,7 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield plan_case(blinkered(modern_model(random, kind)), f"{kind}, some keys unseen", PLAN_BOUNDS["fp32"])
     for precision in ("fp32", "int8"):
         yield plan_case(static_model(random, precision), f"static {precision}", PLAN_BOUNDS["fp32"])
+        yield plan_case(static_model(random, precision, 405), f"wide static {precision}", PLAN_BOUNDS["fp32"])
 
 
 def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
@@ -256,9 +257,9 @@ def blinkered(model: SmallModel) -> SmallModel:
     return replace(model, batch=replace(model.batch, visible=np.array(seen, np.int32)))
 
 
-def static_model(random: np.random.Generator, precision: str) -> SmallModel:
+def static_model(random: np.random.Generator, precision: str, width: int = 21) -> SmallModel:
     """A table whose rows tokens share, and texts without a token among the others."""
-    table = random.standard_normal((20, 21)).astype(np.float32)
+    table = random.standard_normal((20, width)).astype(np.float32)
     weights: dict[str, Loaded] = {
         "table": load_one("table", table, precision),
         "mapping": Index(random.integers(0, 20, 50).astype(np.int32)),

@@ -61,9 +61,20 @@ def test_a_table_row_has_a_scale_of_its_own() -> None:
     rows = random_weight(5, 48) * np.array([[1], [100], [0], [0.001], [1]], np.float32)
     codes, scales = int8.quantize_table(rows)
     assert codes.dtype == np.int8 and scales.dtype == np.float32 and scales[2] == 0
-    assert (np.abs(int8.dequantize_table(codes, scales) - rows) <= scales[:, None] * 0.50001).all()
+    assert (np.abs(int8.dequantize_table(codes, scales) - rows) <= scales * 0.50001).all()
     with pytest.raises(ValueError, match="not finite"):
         int8.quantize_table(np.full((1, 4), np.nan, np.float32))
+
+
+@pytest.mark.parametrize(("width", "groups"), [(384, 1), (385, 7), (768, 12)])
+def test_a_wide_row_of_a_table_has_a_scale_for_every_64_numbers(width: int, groups: int) -> None:
+    rows = random_weight(5, width)
+    rows[:, 70] *= 100  # stands out, in the second group
+    codes, scales = int8.quantize_table(rows)
+    assert codes.shape == (5, width) and scales.shape == (5, groups) and codes.flags.c_contiguous
+    error = np.abs(int8.dequantize_table(codes, scales) - rows)
+    assert (error[:, :64].max() < 0.002) == (groups > 1)
+    assert (error <= np.repeat(scales, 64 if groups > 1 else width, axis=1)[:, :width] * 0.50001).all()
 
 
 def test_fp32_panels_hold_sixteen_outputs_side_by_side() -> None:

@@ -68,6 +68,37 @@ def test_a_packed_folder_says_by_itself_all_that_the_published_one_said(tmp_path
     assert metadata["source_sha256"] == Weights.open(ODD).fingerprint
 
 
+def wide_static(folder: Path) -> Path:
+    """A static model with 400 numbers a row."""
+    shutil.copytree(GOLDENS / "static", folder)
+    rows = safetensors.numpy.load_file(folder / "model.safetensors")["embeddings"].shape[0]
+    values = np.random.default_rng(3).standard_normal((rows, 400)).astype(np.float32)
+    safetensors.numpy.save_file({"embeddings": values}, folder / "model.safetensors")
+    return folder
+
+
+def test_wide_tables_are_packed_as_version_2(tmp_path: Path) -> None:
+    source = wide_static(tmp_path / "wide")
+    convert(source, tmp_path / "out")
+    assert Weights.open(tmp_path / "out").metadata["version"] == "2"
+    assert "one for each 64 numbers" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    found = load(tmp_path / "out", "int8")
+    assert_same(found, load(source, "int8"))
+    assert found["table"].scales.shape[1] == 7
+
+
+def test_wide_tables_of_version_1_are_still_read(tmp_path: Path) -> None:
+    convert(wide_static(tmp_path / "wide"), tmp_path / "out")
+    file = tmp_path / "out" / "model.safetensors"
+    tensors = safetensors.numpy.load_file(file)
+    tensors["table.scale"] = tensors["table.scale"][:, 0].copy()
+    packed.write(file, tensors, {**Weights.open(tmp_path / "out").metadata, "version": "1"})
+    table = load(tmp_path / "out", "int8")["table"]
+    np.testing.assert_array_equal(
+        table.rows(np.arange(9)), tensors["table.q8"][:9] * tensors["table.scale"][:9, None].astype(np.float32)
+    )
+
+
 def test_other_readers_of_safetensors_read_the_file(tmp_path: Path) -> None:
     convert(TINY, tmp_path / "out")
     found = safetensors.numpy.load_file(tmp_path / "out" / "model.safetensors")
