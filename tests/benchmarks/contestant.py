@@ -99,8 +99,8 @@ def main() -> None:
         if request["do"] == "prepare":
             work = works[request["work"]]
             sizes = engine.batch_sizes if len(work.ids) > 1 else engine.batch_sizes[:1]
-            answer["batch_sizes"] = sizes
-            run = engine.prepare(work, request.get("batch", sizes[0]))
+            answer = {"batch_sizes": sizes, "has_streams": engine.has_streams and len(work.ids) > 1}
+            run = engine.prepare(work, request.get("batch", sizes[0]), request.get("streams", False))
         elif request["do"] == "run" and run is not None:
             answer = time_passes(run, request["seconds"])
         elif request["do"] == "vectors" and run is not None and work is not None:

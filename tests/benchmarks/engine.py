@@ -5,7 +5,8 @@
 says so. REAL_MODEL is the folder of all-MiniLM-L6-v2 as published, CRANFIELD the folder with corpus.jsonl.
 
 All engines get the same token ids; padding them is done before the clock starts. Of batch sizes 1, 4, 8 and 32 (texts
-sorted by length) each peer runs at its fastest, found anew for each work. Times of one thread are processor time.
+sorted by length), on two threads also with a batch on each thread, every peer runs at its fastest, found anew for each
+work. Times of one thread are processor time.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", nargs="+", choices=shapes.SHAPES, default=["minilm"])
     parser.add_argument("--only", nargs="+", default=[], help="works, such as text128")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--peers", nargs="+", choices=peers.ENGINES, default=list(peers.ENGINES), metavar="ENGINE")
+    parser.add_argument("--peers", nargs="+", choices=peers.ENGINES, metavar="ENGINE")
     parser.add_argument("--isa", choices=["native", "avx2"], default="native", help="avx2: limits every engine")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=0.15, help="of one turn; at least one pass")
@@ -59,7 +60,7 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.seconds = min(options.rounds, 6), min(options.seconds, 0.08)
-        options.peers = [name for name in options.peers if name in QUICK]
+    options.peers = options.peers or [name for name in peers.ENGINES if name in QUICK or not options.quick]
     if "int8-full" not in PRECISIONS:
         options.peers = [name for name in options.peers if name != "inkling int8-full"]
     return options
@@ -106,7 +107,7 @@ def _run_work(
     for one in contestants:
         own = times[one.engine]
         spread = " | ".join(f"{1000 * np.percentile(own.flat(threads), share):.2f}" for share in (0, 50, 90))
-        batch = str(own.batch) if own.batch and len(work.ids) > 1 else ""
+        batch = own.layout if len(work.ids) > 1 else ""
         close = _closeness(one.vectors(options.store / "vectors.npy"), reference)
         print(f"| {one.engine} | {batch} | {spread} | {close:.5f} | {one.ask(do='memory')['peak_mb']:.0f} |")
     print(flush=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,11 +23,15 @@ BATCH_SIZES = (1, 4, 8, 32)
 
 
 class Engine(Protocol):
-    """batch_sizes: those to choose from; an engine that batches by itself has one, 0."""
+    """batch_sizes: those to choose from; an engine that batches by itself has one, 0.
+
+    has_streams: whether it can run a batch on each thread instead of one batch on all threads.
+    """
 
     batch_sizes: tuple[int, ...]
+    has_streams: bool
 
-    def prepare(self, work: Work, batch: int) -> Pass:
+    def prepare(self, work: Work, batch: int, streams: bool = False) -> Pass:
         """All that can be done before the clock starts, such as padding."""
         ...
 
@@ -34,6 +40,7 @@ class Inkling:
     """Our own engine. What is timed is `encode` and `score` as a whole, with a reader that has read already."""
 
     batch_sizes = (0,)
+    has_streams = False
 
     def __init__(self, name: str, folder: Path, threads: int, precision: str):
         from engine.encoder import Encoder
@@ -44,7 +51,7 @@ class Inkling:
         self._model: Any = kind.load(folder, precision=precision, workers=threads)
         self._reader = None if self._is_reranker else self._model._reader
 
-    def prepare(self, work: Work, batch: int) -> Pass:
+    def prepare(self, work: Work, batch: int, streams: bool = False) -> Pass:
         model = self._model
         if work.text is not None:
             model._reader = self._reader
@@ -72,16 +79,19 @@ class Padded:
     """What the engines that want rectangles have in common."""
 
     batch_sizes = BATCH_SIZES
+    has_streams = False
 
     def __init__(self, name: str, folder: Path):
         self._with_types = SHAPES[name].family == "bert"
         self._tokenizer = open_tokenizer(folder / "tokenizer.json")
 
-    def prepare(self, work: Work, batch: int) -> Pass:
+    def prepare(self, work: Work, batch: int, streams: bool = False) -> Pass:
         if work.text is not None:
             text = work.text
             return lambda: self._run(next(self._feeds(Work("", [cut_ids(self._tokenizer, text, LONGEST)]), 1)))
         feeds = [self._ready(feed) for feed in self._feeds(work, batch)]
+        if streams:
+            return lambda: np.concatenate(self._run_streams(feeds))
         return lambda: np.concatenate([self._run_ready(feed) for feed in feeds])
 
     def _feeds(self, work: Work, batch: int) -> Iterator[dict[str, NDArray[np.int64]]]:
@@ -107,6 +117,9 @@ class Padded:
     def _run_ready(self, feed: Any) -> F32:
         raise AssertionError("every engine has its own")
 
+    def _run_streams(self, feeds: list[Any]) -> list[F32]:
+        raise AssertionError("only engines with streams are asked")
+
 
 def order_by_length(work: Work) -> list[int]:
     """Longest first: neighbours are padded least, and memory is taken once."""
@@ -120,17 +133,33 @@ class OnnxRuntime(Padded):
         import onnxruntime
 
         super().__init__(name, folder)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        self._session = onnxruntime.InferenceSession(
-            folder / f"{kind}.onnx", options, providers=["CPUExecutionProvider"]
-        )
+        self.has_streams = threads > 1
+        self._threads = ThreadPoolExecutor(threads)
+        self._make = lambda count: onnxruntime.InferenceSession(folder / f"{kind}.onnx", _options(count))
+        self._session = self._make(threads)
+
+    @cached_property
+    def _single(self) -> Any:
+        """A session without threads of its own, which runs on those that call it."""
+        return self._make(1)
+
+    def _run_streams(self, feeds: list[Any]) -> list[F32]:
+        session = self._single
+        return list(self._threads.map(lambda feed: session.run(None, feed)[0], feeds))
 
     def _run_ready(self, feed: Any) -> F32:
         result: F32 = self._session.run(None, feed)[0]
         return result
+
+
+def _options(threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    return options
 
 
 class OpenVino(Padded):
@@ -140,10 +169,31 @@ class OpenVino(Padded):
         import openvino
 
         super().__init__(name, folder)
+        self.has_streams = threads > 1
         core = openvino.Core()
-        settings = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
-        compiled = core.compile_model(core.read_model(folder / "plain.onnx"), "CPU", settings)
-        self._request = compiled.create_infer_request()
+        model = core.read_model(folder / "plain.onnx")
+        settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+        self._make = lambda streams: core.compile_model(model, "CPU", {**settings, "NUM_STREAMS": streams})
+        self._request = self._make(1).create_infer_request()
+        self._threads = threads
+
+    @cached_property
+    def _queue(self) -> Any:
+        import openvino
+
+        return openvino.AsyncInferQueue(self._make(self._threads), self._threads)
+
+    def _run_streams(self, feeds: list[Any]) -> list[F32]:
+        found: list[Any] = [None] * len(feeds)
+
+        def keep(request: Any, place: int) -> None:
+            found[place] = request.get_output_tensor(0).data.copy()
+
+        self._queue.set_callback(keep)
+        for place, feed in enumerate(feeds):
+            self._queue.start_async(feed, place)
+        self._queue.wait_all()
+        return found
 
     def _run_ready(self, feed: Any) -> F32:
         result: F32 = self._request.infer(feed, share_inputs=True)[0].copy()

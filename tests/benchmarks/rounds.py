@@ -14,11 +14,22 @@ from tests.benchmarks.contestant import Contestant
 PAUSE_SECONDS = 0.03
 
 
-@dataclass
-class Times:
-    """Seconds of one engine, every pass of every round. batch: the size that was fastest."""
+@dataclass(frozen=True)
+class Layout:
+    """batch: texts at once, 0 where the engine decides; streams: a batch on each thread, not one on all."""
 
     batch: int
+    streams: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.batch or ''}{' a thread' if self.streams else ''}"
+
+
+@dataclass
+class Times:
+    """Seconds of one engine, every pass of every round."""
+
+    layout: Layout
     wall: list[list[float]] = field(default_factory=list)
     cpu: list[list[float]] = field(default_factory=list)
 
@@ -50,23 +61,24 @@ class Ratio:
         return cls(float(np.median([a / b for a, b in pairs])), minima)
 
 
-def choose_batch(contestant: Contestant, work: str) -> int:
-    """Prepare the work with the batch size that is fastest here, which warms up too."""
-    sizes = contestant.ask(do="prepare", work=work)["batch_sizes"]
+def choose_layout(contestant: Contestant, work: str) -> Layout:
+    """Prepare the work in the layout that is fastest here, which warms up too."""
+    offered = contestant.ask(do="prepare", work=work)
+    streams = (False, True) if offered["has_streams"] else (False,)
+    layouts = [Layout(size, each) for size in offered["batch_sizes"] for each in streams]
     fastest = {}
-    for size in sizes:
-        contestant.ask(do="prepare", work=work, batch=size)
+    for layout in layouts:
+        contestant.ask(do="prepare", work=work, batch=layout.batch, streams=layout.streams)
         contestant.ask(do="run", seconds=0)
-        if len(sizes) > 1:
-            fastest[size] = min(contestant.ask(do="run", seconds=0.2)["wall"])
-    best = min(fastest, key=fastest.__getitem__) if fastest else sizes[0]
-    contestant.ask(do="prepare", work=work, batch=best)
-    return int(best)
+        fastest[layout] = min(contestant.ask(do="run", seconds=0.2)["wall"]) if len(layouts) > 1 else 0.0
+    best = min(fastest, key=fastest.__getitem__)
+    contestant.ask(do="prepare", work=work, batch=best.batch, streams=best.streams)
+    return best
 
 
 def alternate(contestants: Sequence[Contestant], work: str, rounds: int, seconds: float) -> dict[str, Times]:
     """Times by engine: in each round every one runs the work for so long; the order turns round each time."""
-    found = {one.engine: Times(choose_batch(one, work)) for one in contestants}
+    found = {one.engine: Times(choose_layout(one, work)) for one in contestants}
     for one in contestants:
         one.ask(do="run", seconds=seconds)
     for number in range(rounds):
