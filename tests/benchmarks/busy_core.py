@@ -8,6 +8,7 @@ the second worker. Linux.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--isa", choices=["native", "avx2"], default="native")
     options = parser.parse_args()
-    folder, file = shapes.folder("minilm", options.real, STORE), STORE / "busy.npz"
+    folder, file = shapes.folder("minilm", options.real, STORE), STORE / f"busy-{os.getpid()}.npz"
     for kind in graphs.MAKERS:
         graphs.make("minilm", folder, kind)
     works = workloads.Source(options.data, folder / "tokenizer.json").works(shapes.SHAPES["minilm"].limit, few=True)

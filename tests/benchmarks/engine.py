@@ -41,7 +41,9 @@ def main() -> None:
         works = [source.pairs()] if shape.is_reranker else source.works(shape.limit, few=options.quick)
         works = [work for work in works if not options.only or work.name in options.only]
         if works:
-            _run_model(model, folder, works, options)
+            # Of this run alone: others may go on beside it with the same store.
+            with tempfile.TemporaryDirectory() as place:
+                _run_model(model, folder, works, Path(place), options)
 
 
 def _options() -> argparse.Namespace:
@@ -66,16 +68,18 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _run_model(model: str, folder: Path, works: list[workloads.Work], options: argparse.Namespace) -> None:
+def _run_model(
+    model: str, folder: Path, works: list[workloads.Work], place: Path, options: argparse.Namespace
+) -> None:
     print(f"## {model}: {shapes.SHAPES[model].like}\n")
-    file = options.store / f"{model}.npz"
+    file = place / "works.npz"
     workloads.save(works, file)
     results: dict[tuple[str, int], dict[str, Times]] = {}
     for threads in options.threads:
         contestants = _start(model, folder, file, threads, options)
         try:
             for work in works:
-                results[work.name, threads] = _run_work(work, contestants, threads, options)
+                results[work.name, threads] = _run_work(work, contestants, threads, place, options)
         finally:
             for one in contestants:
                 one.close()
@@ -98,28 +102,28 @@ def _start(model: str, folder: Path, file: Path, threads: int, options: argparse
 
 
 def _run_work(
-    work: workloads.Work, contestants: list[Contestant], threads: int, options: argparse.Namespace
+    work: workloads.Work, contestants: list[Contestant], threads: int, place: Path, options: argparse.Namespace
 ) -> dict[str, Times]:
     times = alternate(contestants, work.name, options.rounds, options.seconds)
-    reference = _reference(contestants, options.store)
+    reference = _reference(contestants, place)
     print(f"### {work.name}, {work.tokens} tokens, {threads} thread{'s' if threads > 1 else ''}\n")
     print("| engine | batch | min ms | median ms | p90 ms | worst cosine | peak MB |\n|---|---|---|---|---|---|---|")
     for one in contestants:
         own = times[one.engine]
         spread = " | ".join(f"{1000 * np.percentile(own.flat(threads), share):.2f}" for share in (0, 50, 90))
         batch = own.layout if len(work.ids) > 1 else ""
-        close = _closeness(one.vectors(options.store / "vectors.npy"), reference)
+        close = _closeness(one.vectors(place / "vectors.npy"), reference)
         print(f"| {one.engine} | {batch} | {spread} | {close:.5f} | {one.ask(do='memory')['peak_mb']:.0f} |")
     print(flush=True)
     return times
 
 
-def _reference(contestants: list[Contestant], store: Path) -> NDArray[np.float32]:
+def _reference(contestants: list[Contestant], place: Path) -> NDArray[np.float32]:
     """The fp32 vectors of torch where it takes part, else of another engine in fp32."""
     by_name = {one.engine: one for one in contestants}
     order = ("torch", *peers.FP32_PEERS, "inkling fp32")
     chosen = next((by_name[name] for name in order if name in by_name), contestants[0])
-    return chosen.vectors(store / "vectors.npy")
+    return chosen.vectors(place / "vectors.npy")
 
 
 def _closeness(found: NDArray[np.float32], reference: NDArray[np.float32]) -> float:
