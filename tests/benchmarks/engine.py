@@ -68,9 +68,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _run_model(
-    model: str, folder: Path, works: list[workloads.Work], place: Path, options: argparse.Namespace
-) -> None:
+def _run_model(model: str, folder: Path, works: list[workloads.Work], place: Path, options: argparse.Namespace) -> None:
     print(f"## {model}: {shapes.SHAPES[model].like}\n")
     file = place / "works.npz"
     workloads.save(works, file)
