@@ -11,7 +11,7 @@ from tests.benchmarks import instructions
 def test_the_pass_takes_no_more_instructions_than_recorded() -> None:
     assert instructions.available(), "valgrind is needed"
     before = instructions.recorded()
-    counts = instructions.count(list(before))
+    counts = instructions.count(before)
     print(counts)
     assert not instructions.grown(counts, before)
 
