@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch import READ_AT_ONCE, Batch, cut
+from engine.batch import READ_AT_ONCE, Batch, cut, token_budget
 from engine.catalog import model_path
 from engine.computation import Computation
 from engine.errors import EngineError
@@ -289,7 +289,7 @@ class Encoder:
         for start in range(0, max(1, len(texts)), READ_AT_ONCE):
             pace.check()
             reading = self._reader.read(texts[start : start + READ_AT_ONCE], role, prompt)
-            for part in cut([len(ids) for ids in reading.ids]):
+            for part in cut([len(ids) for ids in reading.ids], token_budget(self.workers)):
                 pace.check()
                 visible = None if reading.visible is None else reading.visible[part]
                 batch = Batch.of(reading.ids[part], self._padding_id, reading.prompt, visible=visible)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.batch import READ_AT_ONCE, Batch, cut
+from engine.batch import READ_AT_ONCE, Batch, cut, token_budget
 from engine.catalog import model_path
 from engine.computation import Computation
 from engine.options import chosen_precision, chosen_workers
@@ -82,7 +82,7 @@ class CrossEncoder:
         for start in range(0, len(passages), READ_AT_ONCE):
             pace.check()
             pairs = self._tokenizer.encode_pairs(query, passages[start : start + READ_AT_ONCE])
-            for part in cut([len(ids) for ids, _ in pairs]):
+            for part in cut([len(ids) for ids, _ in pairs], token_budget(self.workers)):
                 pace.check()
                 ids, types = zip(*pairs[part], strict=True)
                 batch = Batch.of(ids, self._padding_id, types=types)

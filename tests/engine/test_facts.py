@@ -68,7 +68,7 @@ def test_the_memory_of_texts_is_about_what_a_run_takes(compiled: str, monkeypatc
     with Encoder.load(BUNDLED_MODELS / "all-MiniLM-L6-v2", workers=1) as encoder:
         encoder.encode(["tea " * 200] * 5)
     told = facts(BUNDLED_MODELS / "all-MiniLM-L6-v2").memory
-    assert 0.3 * taken[0] <= told.activations / TOKEN_BUDGET <= 1.1 * taken[0]
+    assert 0.8 * taken[0] <= told.activations / TOKEN_BUDGET <= 1.1 * taken[0]
     assert told.longest_activations == told.activations // TOKEN_BUDGET * encoder.max_tokens
 
 
