@@ -1,8 +1,8 @@
 """Offer the embedding engine to other programs on this machine, over HTTP.
 
 POST /v1/embeddings speaks as OpenAI's API does, POST /embed and POST /rerank as text-embeddings-inference; GET
-/v1/models, /health and /metrics say what is there. It listens on 127.0.0.1 only, connects to nobody, and ends with
-Ctrl-C. Models load when they are first asked for.
+/v1/models, /health and /metrics say what is there. It listens on 127.0.0.1 only unless --host says otherwise, connects
+to nobody, and ends with Ctrl-C. Models load when they are first asked for.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
         models_dir=args.folders.models,
         disk_weights=args.folders.disk_weights,
     ) as models:
-        listener = Listener(Service(models, served), args.host, args.port)
+        service = Service(models, served)
+        service.check_precision()
+        listener = Listener(service, args.host, args.port)
         if not is_loopback(args.host):
             print(
                 f"inkling: everyone whose packets reach {printable(args.host)} can use this server: it asks for no "

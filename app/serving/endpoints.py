@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.serving.service import Service, UnknownModelError
+from app.serving.service import PrecisionError, Service, UnknownModelError
 from engine import EngineError, Role
 from engine.layers.norm import of_unit_length
 
@@ -73,10 +73,11 @@ def embed(service: Service, body: dict[str, Any]) -> Any:
     """POST /embed."""
     texts = _texts(body, "inputs")
     name, role = _encoder(service, body), _role(body, "prompt_name")
-    longest = max(service.token_counts(name, texts, role))
-    most = service.models.get(service.served.encoders[name]).max_tokens
-    if not _flag(body, "truncate", True) and longest >= most:
-        raise Refusal(413, f"A text has {most} tokens or more, which is all that {name} reads.", "inputs")
+    if not _flag(body, "truncate", True):
+        longest, most = service.longest(name, texts, role)
+        if longest > most:
+            raise Refusal(413, f"A text has {longest} tokens; {name} reads {most}.", "inputs")
+    service.token_counts(name, texts, role)
     vectors = _embed(service, name, texts, role, _whole(body, "dimensions"))
     if _flag(body, "normalize", True):
         vectors = of_unit_length(vectors)
@@ -87,7 +88,7 @@ def embed(service: Service, body: dict[str, Any]) -> Any:
 
 def rerank(service: Service, body: dict[str, Any]) -> Any:
     """POST /rerank."""
-    query, texts = body.get("query"), _texts(body, "texts")
+    query, texts = _present(body, "query"), _texts(body, "texts")
     if not isinstance(query, str):
         raise Refusal(400, "The key 'query' is not a text.", "query")
     with_text, raw = _flag(body, "return_text", False), _flag(body, "raw_scores", False)
@@ -138,10 +139,18 @@ def _known(find: Callable[[str | None], str], body: dict[str, Any]) -> str:
         return find(asked)
     except UnknownModelError as error:
         raise Refusal(404, str(error), "model") from error
+    except PrecisionError as error:
+        raise Refusal(400, str(error), "model") from error
+
+
+def _present(body: dict[str, Any], key: str) -> Any:
+    if key not in body:
+        raise Refusal(400, f"The key {key!r} is missing.", key)
+    return body[key]
 
 
 def _texts(body: dict[str, Any], key: str) -> list[str]:
-    given = body.get(key)
+    given = _present(body, key)
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise Refusal(400, f"The key {key!r} is neither a text nor a list of texts; token ids are not taken.", key)

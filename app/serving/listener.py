@@ -6,6 +6,7 @@ loopback interface unless it is told otherwise, and connects to nobody.
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import logging
@@ -26,6 +27,8 @@ MOST_BODY_BYTES = 32 << 20
 MOST_CONNECTIONS = 64
 QUIET_SECONDS = 30.0  # a connection that says nothing for so long is closed
 END_SECONDS = 5.0  # what is being answered when the server ends has so long
+
+OF_THE_PORT = (errno.EADDRINUSE, errno.EACCES)  # what else keeps a socket from listening is the host's
 
 
 def is_loopback(host: str) -> bool:
@@ -52,9 +55,11 @@ class Listener(ThreadingHTTPServer):
         self._busy, self._idle = 0, threading.Condition()
         try:
             super().__init__((host, port), Handler)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:  # the last one for what cannot be a host's name
             why = getattr(error, "strerror", None) or error
-            raise EngineError(f"Nothing can listen on {host}:{port} ({why}); choose another --port.") from error
+            of_port = isinstance(error, OverflowError) or getattr(error, "errno", None) in OF_THE_PORT
+            option = "--port" if of_port else "--host"
+            raise EngineError(f"Nothing can listen on {host}:{port} ({why}); choose another {option}.") from error
 
     def server_bind(self) -> None:
         """Bind without asking a name server what this machine is called, as the class above would."""
@@ -135,6 +140,16 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer("POST")
 
+    def do_HEAD(self) -> None:
+        """As GET, without the body."""
+        self._answer("HEAD")
+
+    def _other(self) -> None:
+        """What no path takes: refused as every other mistake is, and counted."""
+        self._answer(self.command)
+
+    do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _other
+
     def log_message(self, format: str, *arguments: Any) -> None:
         """Nothing is printed: what is asked is nobody else's business."""
 
@@ -154,7 +169,7 @@ class Handler(BaseHTTPRequestHandler):
             except Exception:
                 log.exception("a request to %s failed", path)
                 found, content = 500, described(path, Refusal(500, "Something went wrong; the log says what."))
-            self._send(found, content)
+            self._send(found, content, path)
             status = found
         finally:
             known = path if path in POSTS or path in GETS else "other"
@@ -165,11 +180,12 @@ class Handler(BaseHTTPRequestHandler):
         """What is sent back. Raises Refusal; what of the request was not read by then ends the connection."""
         last, self.close_connection = self.close_connection, True
         self._check_caller()
-        mine, others = (POSTS, GETS) if method == "POST" else (GETS, POSTS)
-        if path not in mine:
-            there = f"Here are {', '.join([*POSTS, *GETS])}."
-            raise Refusal(405, f"{path} does not take {method}.") if path in others else Refusal(404, there)
-        if method == "GET":
+        allowed = _methods(path)
+        if not allowed:
+            raise Refusal(404, f"Here are {', '.join([*POSTS, *GETS])}.")
+        if method not in allowed:
+            raise Refusal(405, f"{path} does not take {method}.")
+        if path in GETS:
             self.close_connection = last or "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
             return GETS[path](self.server.service)
         if self.headers.get_content_type() != "application/json":
@@ -202,17 +218,27 @@ class Handler(BaseHTTPRequestHandler):
             raise ConnectionError("the body ended early")
         return body
 
-    def _send(self, status: int, content: Any) -> None:
+    def _send(self, status: int, content: Any, path: str) -> None:
         text = isinstance(content, str)
         data = (content if text else json.dumps(content, separators=(",", ":"))).encode("utf-8")
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8" if text else "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("X-Content-Type-Options", "nosniff")
+        if status == 405:
+            self.send_header("Allow", ", ".join(_methods(path)))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+def _methods(path: str) -> tuple[str, ...]:
+    """What a path takes; nothing where it is none of ours."""
+    if path in GETS:
+        return "GET", "HEAD"
+    return ("POST",) if path in POSTS else ()
 
 
 def _is_address(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from app.serving.metrics import Metrics
 from engine import EngineError, Models, Role
 from engine.catalog import Catalog, local_models, model_path
 from engine.folder import ModelFolder, folder_name
+from engine.options import available_precisions
 from engine.reranker_folder import RerankerFolder, open_folder
 
 F32 = NDArray[np.float32]
@@ -24,12 +25,20 @@ class UnknownModelError(EngineError):
     """A request for a model that is not served."""
 
 
+class PrecisionError(EngineError):
+    """A model that cannot be had in the precision that the server was started with."""
+
+
 @dataclass(frozen=True)
 class Served:
-    """Models by the name under which they are asked for; the first of each is what is taken unasked."""
+    """Models by the name under which they are asked for; the first of each is what is taken unasked.
+
+    named: those among them that whoever started the server has named.
+    """
 
     encoders: dict[str, Path]
     rerankers: dict[str, Path]
+    named: list[Path] = field(default_factory=list)
 
     @classmethod
     def find(cls, models: Sequence[str], models_dir: Path | None) -> Served:
@@ -39,7 +48,8 @@ class Served:
         """
         found = cls({}, {})
         for model in models:
-            found._add(model_path(model, models_dir))
+            found.named.append(model_path(model, models_dir))
+            found._add(found.named[-1])
         for path in local_models(models_dir).values():
             try:
                 found._add(path)
@@ -63,14 +73,26 @@ class Service:
         self.models, self.served, self.metrics = models, served, Metrics()
         self._lock = threading.Lock()
         self._queues: dict[tuple[Path, int | None, Role | None], BatchQueue] = {}
+        self._computable: set[Path] = set()  # in the precision that was asked for
+
+    def check_precision(self) -> None:
+        """Raises PrecisionError where a model that was named, or the encoder taken unasked, cannot be had in it."""
+        wanted = [*self.served.named, *list(self.served.encoders.values())[:1]]
+        for name, path in [*self.served.encoders.items(), *self.served.rerankers.items()]:
+            if path in wanted:
+                self._check(name, path)
 
     def encoder_name(self, asked: str | None) -> str:
-        """The name of the encoder that a request means; UnknownModelError where it is none."""
-        return _name(self.served.encoders, asked, "embedding model")
+        """The name of the encoder that a request means; UnknownModelError where it is none, PrecisionError."""
+        name = _name(self.served.encoders, asked, "embedding model")
+        self._check(name, self.served.encoders[name])
+        return name
 
     def reranker_name(self, asked: str | None) -> str:
         """The same for a reranker."""
-        return _name(self.served.rerankers, asked, "reranker")
+        name = _name(self.served.rerankers, asked, "reranker")
+        self._check(name, self.served.rerankers[name])
+        return name
 
     def embed(self, name: str, texts: Sequence[str], *, role: Role | None = None, dim: int | None = None) -> F32:
         """(n, dim) float32. Texts of other requests that are read the same way share the batches."""
@@ -90,10 +112,30 @@ class Service:
         self.metrics.count("tokens", sum(counts))
         return counts
 
+    def longest(self, name: str, texts: Sequence[str], role: Role | None = None) -> tuple[int, int]:
+        """The most tokens that one of the texts has, prefix and special tokens included, and how many are read."""
+        path = self.served.encoders[name]
+        encoder, folder = self.models.get(path), ModelFolder.open(path)
+        prefix = folder.default_prompt if role is None else folder.prompts[role]
+        whole = max(len(encoder.token_spans(prefix + text)) for text in texts)
+        return whole + encoder.special_tokens, encoder.max_tokens
+
     def rerank(self, name: str, query: str, texts: Sequence[str]) -> F32:
         """(n,) float32: the logit of each text as an answer to the query."""
         self.metrics.count("pairs", len(texts))
         return self.models.reranker(self.served.rerankers[name]).score(query, texts, raw=True)
+
+    def _check(self, name: str, path: Path) -> None:
+        precision = self.models.precision
+        if precision == "auto" or path in self._computable:
+            return
+        there = available_precisions(open_folder(path))
+        if precision not in there:
+            raise PrecisionError(
+                f"{name} cannot be had in {precision} on this machine, only in {', '.join(there)}: start "
+                "`inkling serve` with another --precision, or with the model as it was published."
+            )
+        self._computable.add(path)
 
     def _encode(self, key: tuple[Path, int | None, Role | None], texts: list[str]) -> F32:
         path, dim, role = key

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from app import cli, program
+from engine import kernels
 from tests.conftest import ROOT
 from tests.goldens.reading import HERE
 
@@ -76,6 +78,16 @@ def test_the_packaged_program_has_none(
     monkeypatch.setattr(program, "is_packaged", lambda: True)
     assert cli.run(["--data-dir", str(tmp_path), "serve"]) == 1
     assert "opens no socket of any kind" in capsys.readouterr().err
+
+
+def test_a_precision_that_the_model_cannot_be_had_in_is_refused_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["--data-dir", str(tmp_path), "serve", "--port", "0", "--precision", "fp32"]) == 1
+    assert "all-MiniLM-L6-v2 cannot be had in fp32" in capsys.readouterr().err
+    monkeypatch.setattr(kernels, "library", lambda: SimpleNamespace(has_u8=False))
+    assert cli.run(["--data-dir", str(tmp_path), "serve", "--port", "0", "--precision", "int8-full"]) == 1
+    assert "all-MiniLM-L6-v2 cannot be had in int8-full on this machine, only in int8:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argument", ["--port=65536", "--port=x", "--idle=-1", "--idle=x", "--host="])

@@ -4,21 +4,24 @@ import base64
 import http.client
 import json
 import logging
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 from app.serving import listener as listening
+from app.serving.endpoints import POSTS, Refusal
 from app.serving.listener import Listener, is_loopback
 from app.serving.service import Served, Service
 from engine import CrossEncoder, Encoder, EngineError, Models
+from engine.catalog import DEFAULT_MODEL, model_path
 from tests.goldens.reading import HERE
 from tests.goldens.texts import ordinary
 
@@ -105,8 +108,23 @@ def test_embed_has_the_shape_of_text_embeddings_inference(server: Listener, enco
     assert ask(server, "/embed", {"inputs": "one"})[1] == ask(server, "/embed", {"inputs": ["one"]})[1]
     assert ask(server, "/embed", {"inputs": "x " * 100})[0] == 200
     status, answer = ask(server, "/embed", {"inputs": "x " * 100, "truncate": False})
-    assert status == 413 and "48 tokens or more" in answer["error"] and answer["error_type"] == "Validation"
+    assert status == 413 and answer["error"] == "A text has 102 tokens; tiny_bert reads 48."
+    assert answer["error_type"] == "Validation"
     assert ask(server, "/embed", {"inputs": "x", "normalize": False})[0] == 422
+
+
+@pytest.mark.parametrize("role", [None, "query"])
+def test_untruncated_a_text_may_fill_the_model_exactly(
+    server: Listener, models: Path, encoder: Encoder, role: Literal["query"] | None
+) -> None:
+    name = "tiny_bert" if role is None else "Qwen3-Embedding-0.6B"  # which has a prefix for queries
+    reader = encoder if role is None else Encoder.load(models / name, workers=1)
+    words = 48 - len(reader.token_ids([""], role=role)[0])
+    assert words < 46 or role is None
+    for extra, wanted in ((0, 200), (1, 413)):
+        text = " ".join(["x"] * (words + extra))
+        body = {"inputs": ["x", text], "model": name, "prompt_name": role, "truncate": False}
+        assert ask(server, "/embed", body)[0] == wanted
 
 
 def test_rerank_puts_the_best_first(server: Listener) -> None:
@@ -149,7 +167,10 @@ def test_requests_at_the_same_time_get_the_bits_that_one_gets(server: Listener, 
 
 
 BAD: list[tuple[str, Any, int, str]] = [
-    ("/v1/embeddings", {}, 400, "'input' is neither a text nor a list"),
+    ("/v1/embeddings", {}, 400, "The key 'input' is missing."),
+    ("/v1/embeddings", {"input": None}, 400, "'input' is neither a text nor a list"),
+    ("/embed", {"input": "x"}, 400, "The key 'inputs' is missing."),
+    ("/embed", {"inputs": 3}, 400, "'inputs' is neither a text nor a list"),
     ("/v1/embeddings", {"input": []}, 400, "holds 0 texts"),
     ("/v1/embeddings", {"input": [[1, 2]]}, 400, "token ids are not taken"),
     ("/v1/embeddings", {"input": ["x"] * 2049}, 413, "1 to 2048"),
@@ -166,7 +187,9 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("/v1/embeddings", b"\xff", 400, "not JSON"),
     ("/v1/embeddings", [1], 400, "not a JSON object"),
     ("/embed", {"inputs": "x", "truncate": "no"}, 400, "neither true nor false"),
-    ("/rerank", {"texts": ["x"]}, 400, "'query' is not a text"),
+    ("/rerank", {"texts": ["x"]}, 400, "The key 'query' is missing."),
+    ("/rerank", {"query": ["x"], "texts": ["x"]}, 400, "'query' is not a text"),
+    ("/rerank", {"query": "x"}, 400, "The key 'texts' is missing."),
     ("/rerank", {"query": "x", "texts": ["x"], "model": "tiny_bert"}, 404, "The reranker 'tiny_bert' is not served"),
     ("/health", {}, 405, "/health does not take POST"),
     ("/nowhere", {}, 404, "Here are /v1/embeddings"),
@@ -183,8 +206,32 @@ def test_a_bad_request_is_a_sentence(server: Listener, path: str, body: Any, sta
 
 def test_get_is_no_way_to_send_texts(server: Listener) -> None:
     assert ask(server, "/embed")[0] == 405
-    assert ask(server, "/health", method="DELETE")[0] == 501
-    assert ask(server, "/embed", method="OPTIONS", headers={"Origin": "http://evil.example"})[0] == 501
+    assert ask(server, "/embed", method="OPTIONS", headers={"Origin": "http://evil.example"})[0] == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_refused_in_json_and_counted(server: Listener, method: str) -> None:
+    def counted() -> int:
+        found = re.search(r'requests_total{path="/embed",status="405"} (\d+)', ask(server, "/metrics")[1])
+        return int(found[1]) if found else 0
+
+    before = counted()
+    status, answer = ask(server, "/embed", method=method)
+    assert (status, answer["error"]) == (405, f"/embed does not take {method}.")
+    assert counted() == before + 1
+    assert ask(server, "/nowhere", method=method)[0] == 404
+
+
+def test_what_a_path_takes_is_told_with_a_405(server: Listener) -> None:
+    assert b"\r\nAllow: GET, HEAD\r\n" in raw(server, b"PUT /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b"\r\nAllow: POST\r\n" in raw(server, b"GET /embed HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+
+def test_head_is_get_without_the_body(server: Listener) -> None:
+    answer = raw(server, b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
+    assert answer.count(b"HTTP/1.1 200") == 2 and answer.count(b"Content-Length: 15") == 2 and b"{" not in answer
+    refused = raw(server, b"HEAD /embed HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b" 405 " in refused and refused.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize(
@@ -290,8 +337,33 @@ def test_models_without_vectors_of_texts_are_not_served(models: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_a_sentence(server: Listener) -> None:
-    with pytest.raises(EngineError, match=f"Nothing can listen on 127.0.0.1:{server.server_port} "):
+    with pytest.raises(EngineError, match=f"listen on 127.0.0.1:{server.server_port} .*another --port"):
         Listener(server.service, "127.0.0.1", server.server_port)
+
+
+@pytest.mark.parametrize("host", ["::1", "a..b", "192.0.2.1"])
+def test_a_host_that_is_none_of_this_machine_is_a_sentence(server: Listener, host: str) -> None:
+    with pytest.raises(EngineError, match=r"Nothing can listen on .*choose another --host\."):
+        Listener(server.service, host, 0)
+
+
+def test_a_model_that_cannot_be_had_in_the_precision_is_refused_without_a_path(tmp_path: Path) -> None:
+    (tmp_path / "packed").symlink_to(model_path(DEFAULT_MODEL))
+    with Models(precision="fp32", workers=1) as loaded:
+        service = Service(loaded, Served({"tiny_bert": TINY, "packed": tmp_path / "packed"}, {}))
+        service.check_precision()
+        with pytest.raises(Refusal, match="packed cannot be had in fp32 on this machine, only in int8") as caught:
+            POSTS["/embed"](service, {"inputs": "x", "model": "packed"})
+        assert caught.value.status == 400 and "/" not in caught.value.sentence
+        assert len(POSTS["/embed"](service, {"inputs": "x"})) == 1
+
+
+def test_a_named_model_must_be_had_in_the_precision(tmp_path: Path) -> None:
+    packed = model_path(DEFAULT_MODEL)
+    with Models(precision="fp32", workers=1) as loaded:
+        with pytest.raises(EngineError, match="cannot be had in fp32"):
+            Service(loaded, Served.find([str(TINY), str(packed)], tmp_path)).check_precision()
+        Service(loaded, Served.find([str(TINY)], tmp_path)).check_precision()
 
 
 @pytest.mark.parametrize(("host", "wanted"), [
