@@ -73,6 +73,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         "--force-dim needs --dim": args.force_dim and args.dim is None,
         "--prompt takes the place of --role: give one of them": args.prompt is not None and args.role != "none",
         "texts or --file: give one of them": bool(args.texts and args.files),
+        "- stands for standard input: give it alone": "-" in args.texts and len(args.texts) > 1,
         "no text given": not args.texts and not args.files and sys.stdin.isatty(),
         "--format npy is binary: give --out or send it to a file": (
             args.format == "npy" and args.out is None and sys.stdout.isatty()

@@ -19,6 +19,7 @@ from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, 
 from engine.errors import ModelError
 from engine.models import FAMILIES
 from engine.reranker_folder import RerankerFolder, open_folder
+from engine.weights import opening
 from engine.weights.convert import convert
 from engine.weights.importing import verify
 from engine.weights.staging import SUFFIX
@@ -143,6 +144,7 @@ def _remove(args: argparse.Namespace) -> int:
     gone = path.with_name(f".{path.name}.{os.getpid()}{SUFFIX}")
     path.rename(gone)
     shutil.rmtree(gone)
+    opening.forget(args.folders.disk_weights, path)
     print(json_text({"name": path.name, "bytes": size}) if args.json else f"{printable(path.name)} is deleted.")
     return 0
 

@@ -31,6 +31,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text([{**asdict(file), "path": str(file.path)} for file in files], indent=1))
         return 0
+    if not files:
+        print("No model is laid out on the disk.")
     for file in files:
         what = printable(f"{file.model} {file.precision}") if file.model else "not readable"
         place = printable_path(file.source or str(file.path))

@@ -92,6 +92,13 @@ def clear(folder: Path) -> int:
     return freed
 
 
+def forget(folder: Path, model: Path) -> None:
+    """Remove the disk weights of a model folder that is gone. Raises OSError where a file cannot be removed."""
+    for file in disk.files(folder):
+        if file.source and Path(file.source).is_relative_to(model):
+            file.path.unlink(missing_ok=True)
+
+
 def _make(
     file: Path, sources: Sequence[Source], weights: Weights, precision: StoredPrecision, name: str
 ) -> dict[str, Loaded]:

@@ -71,7 +71,8 @@ def load(
         return {source.parameter.name: source.load(precision, arena) for source in sources}
     if precision != "int8":
         raise ModelError(
-            f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published."
+            f"{weights.paths[0]} holds int8 weights only; for {precision} use the model as it was published, which "
+            f"`inkling models pull hf:OWNER/NAME` or `inkling models import` brings in."
         )
     return {parameter.name: _packed(parameter, weights, wanted[0].shape[0]) for parameter in wanted}
 

@@ -158,6 +158,20 @@ def test_remove_keeps_what_is_not_its_own_or_in_use(data: str, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out)["bytes"] > 300_000
 
 
+def test_remove_takes_the_disk_weights_of_the_model_along(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cli.run(["--data-dir", data, "models", "cache"])
+    assert "No model is laid out" in capsys.readouterr().out
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY)]) == 0
+    assert cli.run(["--data-dir", data, "embed", "--model", "tiny_bert", "tea"]) == 0
+    capsys.readouterr()
+    cli.run(["--data-dir", data, "models", "cache", "--json"])
+    assert [file["model"] for file in json.loads(capsys.readouterr().out)] == ["tiny_bert"]
+    assert cli.run(["--data-dir", data, "models", "remove", "tiny_bert", "--yes"]) == 0
+    capsys.readouterr()
+    cli.run(["--data-dir", data, "models", "cache", "--json"])
+    assert json.loads(capsys.readouterr().out) == []
+
+
 class Terminal(io.StringIO):
     """Somebody who types an answer."""
 
