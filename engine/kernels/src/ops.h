@@ -214,10 +214,10 @@ static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
 static float softmax_row(float *s, int32_t len, float scale) {
     vf top = vf_load(s);
     for (int32_t j = VW; j < len; j += VW) top = vf_max(top, vf_load(s + j));
-    float base2 = scale * 1.44269504088896341f;
-    vf shift = vf_set1(-vf_largest(top) * base2), factor = vf_set1(base2), sum = vf_set1(0.0f);
+    vf most = vf_set1(vf_largest(top)), factor = vf_set1(scale * 1.44269504088896341f), sum = vf_set1(0.0f);
     for (int32_t j = 0; j < len; j += VW) {
-        vf e = vf_exp2(vf_fma(vf_load(s + j), factor, shift));
+        /* The difference first: the largest entry must come out as exactly 0, however large it is. */
+        vf e = vf_exp2(vf_mul(vf_sub(vf_load(s + j), most), factor));
         vf_store(s + j, e);
         sum = vf_add(sum, e);
     }

@@ -216,12 +216,21 @@ static void unit_row(const float *a, float *out, int32_t n) {
     if (rest) vf_store_n(out + whole, vf_div(vf_load_n(a + whole, rest), divisor), rest);
 }
 
-/* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / 32767. */
+/* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / 32767, NaN where a holds NaN or infinity: codes
+ * cannot say so, and the row must not come out as numbers. */
 static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf top = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) top = vf_max(top, vf_abs(vf_load(a + j)));
-    if (rest) top = vf_max(top, vf_abs(vf_load_n(a + whole, rest)));
+    vf top = vf_set1(0.0f), nothing = top;
+    for (int32_t j = 0; j < whole; j += VW) {
+        vf x = vf_load(a + j);
+        top = vf_max(top, vf_abs(x));
+        nothing = vf_fma(x, vf_set1(0.0f), nothing);
+    }
+    if (rest) {
+        vf x = vf_load_n(a + whole, rest);
+        top = vf_max(top, vf_abs(x));
+        nothing = vf_fma(x, vf_set1(0.0f), nothing);
+    }
     float largest = vf_largest(top);
     vf inverse = vf_set1(largest > 0.0f ? 32767.0f / largest : 0.0f);
     for (int32_t j = 0; j < whole; j += VW) vi_store16(out + j, vi_from_vf(vf_mul(vf_load(a + j), inverse)));
@@ -231,7 +240,7 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         memcpy(out + whole, lanes, (size_t)rest * sizeof(int16_t));
     }
     if (depth > n) memset(out + n, 0, (size_t)(depth - n) * sizeof(int16_t));
-    return largest / 32767.0f;
+    return largest / 32767.0f + vf_sum(nothing);
 }
 
 #ifdef INK_DOT4
@@ -239,11 +248,13 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
  * x ~ scale * code + shift. A row of equal values has scale 1 and codes of INK_CODE_ZERO. */
 static void quantize_row8(const float *a, int8_t *out, int32_t n, int32_t depth, float row[2]) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf high = vf_set1(a[0]), low = high;
+    vf high = vf_set1(a[0]), low = high, nothing = vf_set1(0.0f);
     for (int32_t j = 0; j < whole; j += VW) {
         high = vf_max(high, vf_load(a + j));
         low = vf_min(low, vf_load(a + j));
+        nothing = vf_fma(vf_load(a + j), vf_set1(0.0f), nothing);
     }
+    if (rest) nothing = vf_fma(vf_load_n(a + whole, rest), vf_set1(0.0f), nothing);
     float least = -vf_largest(vf_mul(low, vf_set1(-1.0f))), most = vf_largest(high);
     for (int32_t j = whole; j < n; j++) {
         least = a[j] < least ? a[j] : least;
@@ -260,7 +271,7 @@ static void quantize_row8(const float *a, int8_t *out, int32_t n, int32_t depth,
         memcpy(out + whole, lanes, (size_t)rest);
     }
     if (depth > n) memset(out + n, 0, (size_t)(depth - n));
-    row[0] = scale;
+    row[0] = scale + vf_sum(nothing); /* NaN where a holds NaN or infinity, as above */
     row[1] = least - scale * (float)INK_CODE_ZERO;
 }
 #endif

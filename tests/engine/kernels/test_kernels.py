@@ -12,6 +12,7 @@ from engine.errors import EngineError, KernelError
 from engine.kernels import loader
 from engine.kernels.native import Buffer, NativePlan, _share
 from engine.plan import run_reference
+from engine.weights.loaded import LinearF32, TableF32
 from tests.engine.kernels.cases import (
     ATTENTIONS,
     PLAN_BOUNDS,
@@ -137,6 +138,36 @@ def test_nan_in_a_row_stays_in_its_row() -> None:
     f32 = loader.F32P
     found.call("gemm", loader.pointer(a, f32), loader.pointer(panels, f32), loader.pointer(out, f32), 20, 64, 48)
     assert np.isnan(out[7]).all() and np.array_equal(np.delete(out, 7, 0), np.full((19, 48), 64, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("precision", "isa"),
+    [(precision, isa) for precision in ("int8", "int8-full") for isa in (RUNNABLE if precision == "int8" else WITH_U8)],
+)
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("width", [24, 64])
+def test_a_row_that_is_not_finite_does_not_come_out_of_int8_as_numbers(
+    precision: str, isa: str, poison: float, width: int
+) -> None:
+    model = small_model(np.random.default_rng(2), width, 2, 40, precision, "mean")
+    word = model.weights["embeddings.word"]
+    values = word.rows(np.arange(50, dtype=np.int32)).copy()
+    values[7, width - 1] = poison
+    weights = {**model.weights, "embeddings.word": TableF32(values)}
+    batch = model.batch.of([np.array([3, 4, 5], np.int32), np.array([7, 8], np.int32)])
+    plan = NativePlan(model.plan, weights, loader.open_library(PATH, isa), 1)
+    pooled = plan.run(batch, want_tokens=False)[0]
+    assert np.isfinite(pooled[0]).all() and np.isnan(pooled[1]).all()
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+def test_scores_of_any_size_give_finite_weights(isa: str) -> None:
+    model = modern_model(np.random.default_rng(5), "window")
+    queries = model.weights["qkv.weight"]
+    assert isinstance(queries, LinearF32)
+    huge = {**model.weights, "qkv.weight": LinearF32(queries.panels * np.float32(1e6), queries.outputs)}
+    pooled = NativePlan(model.plan, huge, loader.open_library(PATH, isa), 1).run(model.batch, want_tokens=False)[0]
+    assert np.isfinite(pooled).all() and np.isfinite(run_reference(model.plan, huge, model.batch)[0]).all()
 
 
 def test_the_check_at_load_notices_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
