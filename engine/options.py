@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Protocol
 
 from engine import kernels
 from engine.errors import EngineError
@@ -17,7 +17,8 @@ from engine.weights.stored import Precision
 NUMERICS = 1
 
 # What may be asked for; "auto" takes what suits the model.
-PRECISIONS = ("auto", "fp32", "int8", "int8-full")
+COMPUTED: tuple[Precision, ...] = ("fp32", "int8", "int8-full")
+PRECISIONS = ("auto", *COMPUTED)
 
 
 class Folder(Protocol):
@@ -35,9 +36,9 @@ def chosen_precision(asked: str, folder: Folder) -> Precision:
     "auto" is int8, but fp32 where int8 was measured to change this model too much and fp32 weights are there. It is
     never int8-full, whose error is several times that of int8: whoever wants the speed asks for it.
     """
-    for precision in get_args(Precision):
+    for precision in COMPUTED:
         if asked == precision:
-            return precision  # type: ignore[no-any-return]
+            return precision
     if asked != "auto":
         raise EngineError(f"Precision {asked!r} is not one of {', '.join(PRECISIONS)}.")
     fidelity = Record.read(folder.path).fidelity

@@ -156,7 +156,7 @@ def test_progress_counts_texts_up_to_all_of_them(encoder: Encoder) -> None:
     texts = ordinary(1200)
     for call in (encoder.encode, encoder.encode_tokens, encoder.encode_all):
         seen: list[tuple[int, int]] = []
-        call(texts, progress=lambda done, total: seen.append((done, total)))  # noqa: B023
+        call(texts, progress=lambda done, total, seen=seen: seen.append((done, total)))
         assert seen == sorted(set(seen)) and len(seen) > 3 and seen[-1] == (1200, 1200)
 
 
