@@ -44,7 +44,7 @@ class TokenVectors:
 
 
 class Encoder:
-    """An embedding model. Thread-safe; results do not depend on batch, order or workers.
+    """An embedding model. Thread-safe, and of use in a forked child; results do not depend on batch, order or workers.
 
     name, dim (width of a vector), matryoshka (the widths it was trained to be cut to, widest first), hidden (width of
     a token vector), max_tokens, special_tokens, precision ("fp32", "int8" or "int8-full", what is really computed),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
-from weakref import ref
+from weakref import WeakSet, ref
 
 from engine.catalog import model_path
 from engine.encoder import Encoder
@@ -23,6 +23,7 @@ from engine.reranker import CrossEncoder
 from engine.reranker_folder import RerankerFolder
 
 IDLE_SECONDS = 300.0
+CLOSED = "The models were closed."
 
 Model = Encoder | CrossEncoder
 M = TypeVar("M", Encoder, CrossEncoder)
@@ -81,6 +82,7 @@ class Models:
         self._loading: dict[Key, Future[Any]] = {}
         self._timer: Timer | None = None
         self._closed = False
+        _registries.add(self)
 
     def get(self, name: str | Path, *, precision: str | None = None, dim: int | None = None) -> Encoder:
         """The encoder of this name or folder, loaded now unless it is here; precision: the registry's unless given.
@@ -125,6 +127,11 @@ class Models:
             if model is not None:
                 model.close()
 
+    def forget_threads(self) -> None:
+        """In a forked child: whoever held the lock, was loading a model or waited for idleness is not there."""
+        self._lock, self._timer = threading.Lock(), None
+        self._loading.clear()
+
     def __enter__(self) -> Self:
         return self
 
@@ -143,7 +150,7 @@ class Models:
         key = (kind, Path(os.path.abspath(path)), chosen_precision(asked, read(path)))
         with self._lock:
             if self._closed:
-                raise EngineError("The models were closed.")
+                raise EngineError(CLOSED)
             self._keys[kind, str(name), asked] = key
             found = self._find(kind, key)
             if found is not None:
@@ -175,11 +182,14 @@ class Models:
             raise
         with self._lock:
             del self._loading[key]
-            if not self._closed:
+            closed = self._closed
+            if not closed:
                 self._held[key] = _Held(model, ref(model), self._clock())
                 self._arm()
-        if self._closed:
+        if closed:
             model.close()
+            mine.set_exception(EngineError(CLOSED))
+            raise EngineError(CLOSED)
         mine.set_result(model)
         return model
 
@@ -193,3 +203,15 @@ class Models:
         waits = [self._remaining(held) for held in self._held.values() if held.model is not None]
         if self._timer is None and waits and min(waits) < math.inf:
             self._timer = self._start_timer(max(0.0, min(waits)), self.unload_idle)
+
+
+_registries: WeakSet[Models] = WeakSet()
+
+
+def _after_fork() -> None:
+    for models in _registries:
+        models.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)

@@ -228,6 +228,29 @@ def test_close_ends_every_model_and_the_waiting_for_idleness() -> None:
         models.get(TINY)
 
 
+def test_a_model_that_is_being_loaded_when_all_are_closed_is_given_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    models, begun, go_on, loaded = Models(workers=1), threading.Event(), threading.Event(), list[Encoder]()
+    load = Encoder.load
+
+    def slow(*args: Any, **options: Any) -> Encoder:
+        begun.set()
+        assert go_on.wait(60)
+        loaded.append(load(*args, **options))
+        return loaded[0]
+
+    monkeypatch.setattr(Encoder, "load", slow)
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(models.get, TINY) for _ in range(2)]
+        assert begun.wait(60)
+        models.close()
+        go_on.set()
+        for each in waiting:
+            assert str(each.exception(60)) == "The models were closed."
+    assert models.loaded() == []
+    with pytest.raises(EngineError, match="was closed"):
+        loaded[0].encode(["x"])
+
+
 def test_a_name_that_is_none_and_a_precision_that_is_none_are_sentences(tmp_path: Path) -> None:
     with Models(models_dir=tmp_path) as models:
         with pytest.raises(ModelError, match="no known model"):
