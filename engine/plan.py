@@ -6,8 +6,9 @@ compiled kernels (`engine.kernels.native`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Iterable
+from dataclasses import Field, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,9 @@ class Value:
 
 
 class Op(Protocol):
-    """One step of a plan."""
+    """One step of a plan: a dataclass whose fields name the values that it reads and makes."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def inputs(self) -> tuple[Value, ...]: ...
@@ -101,7 +104,13 @@ def run_reference(
 
     Returns (pooled (texts, dim) float32, tokens (tokens, hidden) float32).
     """
-    run = ReferenceRun(weights, batch)
-    for op in plan.ops:
-        run.arrays[op.out.index] = op.reference(run)
+    run = run_steps(plan.ops, weights, batch)
     return run[plan.pooled], run[plan.tokens]
+
+
+def run_steps(ops: Iterable[Op], weights: dict[str, Loaded], batch: Batch) -> ReferenceRun:
+    """Run steps in NumPy; returns every value that they make."""
+    run = ReferenceRun(weights, batch)
+    for op in ops:
+        run.arrays[op.out.index] = op.reference(run)
+    return run

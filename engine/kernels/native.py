@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Sequence
+from copy import copy
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -14,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.batch import Batch
+from engine.early_pooling import EarlyPooling, pool_early
 from engine.errors import KernelError
 from engine.kernels.loader import Library, pointer
+from engine.layers.attention import QueryRow
 from engine.layers.heads import Heads
-from engine.plan import Plan, Rows, Value
+from engine.plan import Op, Plan, Rows, Value
 from engine.weights.int8 import GROUP, PANEL
 from engine.weights.loaded import LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8
 
@@ -28,6 +32,7 @@ F32 = NDArray[np.float32]
  LINEAR_U8) = range(14)  # fmt: skip
 ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "relu": 3, "silu": 4, "tanh": 5}
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
+QUERY_ROWS: dict[QueryRow, int] = {"every": 0, "first": 1, "after prompt": 2, "last": 3}
 ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a finished row while it is at hand
 QUERY_BLOCK = 12  # of ops.h
 ALIGNMENT_BYTES = 64
@@ -36,7 +41,7 @@ ALIGNMENT_BYTES = 64
 class InkOp(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "code_bits", "k", "n", "mode")),
-        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit")),
+        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit", "query_row")),
         ("f0", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
     ]
@@ -126,6 +131,14 @@ class Compiler:
         self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its codes and row scales
         self.made_by: dict[int, int] = {}  # value index -> the operation that makes it
 
+    def branch(self) -> Compiler:
+        """One that goes on from here by itself. The two share the arrays that they hold."""
+        other = copy(self)
+        other.ops = [InkOp.from_buffer_copy(op) for op in self.ops]
+        other.buffers = [replace(buffer) for buffer in self.buffers]
+        other.places, other.rounded, other.made_by = dict(self.places), dict(self.rounded), dict(self.made_by)
+        return other
+
     def embedding(self, out: Value, word: str, position: str | None, token_type: str | None, factor: float) -> None:
         op = InkOp(kind=EMBED, out=self._new(out), n=out.width, f0=factor)
         for slot, name in enumerate((word, position, token_type)):
@@ -201,11 +214,20 @@ class Compiler:
         self._add(op, out)
 
     def attention(
-        self, qkv: Value, out: Value, heads: Heads, scale: float, causal: bool, window: int | None, bias: F32 | None
+        self,
+        qkv: Value,
+        out: Value,
+        heads: Heads,
+        scale: float,
+        causal: bool,
+        window: int | None,
+        bias: F32 | None,
+        query_row: QueryRow,
     ) -> None:
         op = InkOp(kind=ATTENTION, a=self._use(qkv), out=self._new(out), k=qkv.width, n=out.width, f0=scale)
         op.heads, op.kv_heads, op.head_dim = heads.query, heads.key_value, heads.width
         op.mode, op.window = int(causal), -1 if window is None else window
+        op.query_row = QUERY_ROWS[query_row]
         if bias is not None:
             op.w0, op.limit = self._keep(bias), (bias.shape[1] + 1) // 2
         self._add(op, out)
@@ -264,25 +286,41 @@ class Compiler:
         self.ops.append(op)
 
 
+class Steps:
+    """Compiled operations, and how their buffers share room; the values that are wanted keep theirs to the end."""
+
+    def __init__(self, compiler: Compiler, ops: Sequence[Op], wanted: Sequence[Value]):
+        for op in ops:
+            op.compile(compiler)
+        for value in wanted:
+            compiler.buffers[compiler.places[value.index]].last = len(compiler.ops)
+        self.ops = (InkOp * len(compiler.ops))(*compiler.ops)
+        self.places = compiler.places
+        self.slots, self.slot_of = _share(compiler.buffers)
+
+
 class NativePlan:
-    """A plan ready to run on the compiled kernels; thread-safe, one run at a time."""
+    """A plan ready to run on the compiled kernels; thread-safe, one run at a time.
+
+    Where one row of a text is pooled, there are two lists of steps: all of the plan's, and those that make the pooled
+    rows alone, which begin alike. They share weights and room.
+    """
 
     def __init__(self, plan: Plan, weights: dict[str, Loaded], found: Library, workers: int):
-        compiler = Compiler(weights)
-        for step in plan.ops:
-            step.compile(compiler)
         self._library = found
         self._pool = pool(found, workers)
         self._tokens, self._pooled = plan.tokens, plan.pooled
+        self._early: tuple[EarlyPooling, Steps] | None = None
+        early = pool_early(plan)
+        compiler, alike = Compiler(weights), 0
+        if early is not None:
+            alike = _alike(plan.ops, early.ops)
+            for op in plan.ops[:alike]:
+                op.compile(compiler)
+            self._early = early, Steps(compiler.branch(), early.ops[alike:], [plan.pooled])
+        self._whole = Steps(compiler, plan.ops[alike:], [plan.tokens, plan.pooled])
         self._kept = compiler.kept
-        self._ops = (InkOp * len(compiler.ops))(*compiler.ops)
-        self._places = compiler.places
-        end = len(compiler.ops)
-        for value in (plan.tokens, plan.pooled):
-            compiler.buffers[compiler.places[value.index]].last = end
-        self._slots, self._slot_of = _share(compiler.buffers)
-        attention = [op for op in compiler.ops if op.kind == ATTENTION]
-        self._head_dim = max((op.head_dim for op in attention), default=0)
+        self._head_dim = max((op.head_dim for op in self._whole.ops if op.kind == ATTENTION), default=0)
         self._arena = np.empty(0, np.uint8)
 
     def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32 | None]:
@@ -292,34 +330,41 @@ class NativePlan:
         """
         with self._pool.lock:
             longest = int(np.diff(batch.starts).max())
-            addresses = self._lay_out(batch, longest)
-            counters = np.zeros(2 * len(self._ops), np.int32)
+            steps = self._steps(batch, want_tokens)
+            addresses, count = self._lay_out(steps, batch, longest), len(steps.ops)
+            counters = np.zeros(2 * count, np.int32)
             run = InkRun(
-                ops=self._ops, op_count=len(self._ops), tokens=batch.tokens, texts=batch.texts, longest=longest,
+                ops=steps.ops, op_count=count, tokens=batch.tokens, texts=batch.texts, longest=longest,
                 prompt=batch.prompt,
                 ids=batch.ids.ctypes.data, positions=batch.positions.ctypes.data, types=batch.types.ctypes.data,
                 starts=batch.starts.ctypes.data,
                 visible=None if batch.visible is None else batch.visible.ctypes.data,
                 buffers=addresses.ctypes.data, next=counters.ctypes.data,
-                done=counters.ctypes.data + 4 * len(self._ops), scratch=int(addresses[-1]),
+                done=counters.ctypes.data + 4 * count, scratch=int(addresses[-1]),
                 scratch_bytes=self._scratch_bytes(longest),
             )  # fmt: skip
             self._library.call("run_plan", self._pool.handle, ctypes.addressof(run))
-            pooled = self._read(self._pooled, addresses, batch.texts)
-            return pooled, self._read(self._tokens, addresses, batch.tokens) if want_tokens else None
+            pooled = self._read(self._pooled, steps, addresses, batch.texts)
+            return pooled, self._read(self._tokens, steps, addresses, batch.tokens) if want_tokens else None
 
-    def _lay_out(self, batch: Batch, longest: int) -> NDArray[np.int64]:
+    def _steps(self, batch: Batch, want_tokens: bool) -> Steps:
+        if want_tokens or self._early is None:
+            return self._whole
+        early, steps = self._early
+        return steps if early.serves(batch) else self._whole
+
+    def _lay_out(self, steps: Steps, batch: Batch, longest: int) -> NDArray[np.int64]:
         """Addresses of every buffer in the arena, and of the scratch behind them as the last entry."""
         count = {"tokens": batch.tokens, "texts": batch.texts}
         offsets, position = [], 0
-        for row_bytes, rows in self._slots:
+        for row_bytes, rows in steps.slots:
             offsets.append(position)
             position += _align(row_bytes * count[rows], ALIGNMENT_BYTES)
         size = position + self._scratch_bytes(longest) * self._pool.workers + ALIGNMENT_BYTES
         if self._arena.nbytes < size:
             self._arena = np.empty(size, np.uint8)
         base = _align(self._arena.ctypes.data, ALIGNMENT_BYTES)
-        return np.array([*(base + offsets[slot] for slot in self._slot_of), base + position], np.int64)
+        return np.array([*(base + offsets[slot] for slot in steps.slot_of), base + position], np.int64)
 
     def _scratch_bytes(self, longest: int) -> int:
         """What attention needs for the longest text: key panels, a block of scores, padded values, results."""
@@ -327,11 +372,18 @@ class NativePlan:
         floats = wide * self._head_dim + QUERY_BLOCK * wide + longest * dim + QUERY_BLOCK * dim
         return _align(floats * 4, ALIGNMENT_BYTES)
 
-    def _read(self, value: Value, addresses: NDArray[np.int64], rows: int) -> F32:
+    def _read(self, value: Value, steps: Steps, addresses: NDArray[np.int64], rows: int) -> F32:
         width = _align(value.width, PANEL)
-        offset = int(addresses[self._places[value.index]]) - self._arena.ctypes.data
+        offset = int(addresses[steps.places[value.index]]) - self._arena.ctypes.data
         matrix = self._arena[offset : offset + rows * width * 4].view(np.float32).reshape(rows, width)
         return matrix[:, : value.width].copy()
+
+
+def _alike(ops: Sequence[Op], others: Sequence[Op]) -> int:
+    """How many steps the two begin with alike."""
+    return next(
+        (i for i, (a, b) in enumerate(zip(ops, others, strict=False)) if a is not b), min(len(ops), len(others))
+    )
 
 
 def _share(buffers: list[Buffer]) -> tuple[list[tuple[int, Rows]], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from engine.weights.loaded import Loaded
 
 F32 = NDArray[np.float32]
+
+# Which rows of a text are queries: all of them, or one.
+QueryRow = Literal["every", "first", "after prompt", "last"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class RelativeBias:
 
 @dataclass(frozen=True)
 class Attention:
-    """qkv: (tokens, heads.columns); out: (tokens, query heads * width).
+    """qkv: (tokens, heads.columns); out: (tokens, query heads * width), or (texts, ...) where one row is the query.
 
     causal: a query sees no later key. window: it sees keys at most that many tokens away, both ways.
     bias: added to the scaled scores, by distance. A query that sees no key at all attends to nothing: zeros.
@@ -50,6 +53,7 @@ class Attention:
     causal: bool
     window: int | None
     bias: RelativeBias | None
+    query_row: QueryRow = "every"
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -60,23 +64,31 @@ class Attention:
         columns = run[self.qkv].reshape(tokens, -1, width).transpose(1, 0, 2)
         q, k, v = columns[:count], columns[count : count + shared], columns[count + shared :]
         k, v = np.repeat(k, self.heads.group, axis=0), np.repeat(v, self.heads.group, axis=0)
-        out = np.empty((count, tokens, width), np.float32)
+        every = self.query_row == "every"
+        out = np.empty((count, tokens if every else run.batch.texts, width), np.float32)
         for i, (start, end) in enumerate(pairwise(run.batch.starts)):
-            scores = q[:, start:end] @ k[:, start:end].transpose(0, 2, 1) * np.float32(self.scale)
+            queries = self._queries(int(end - start), run.batch.prompt)
+            scores = q[:, start:end][:, queries] @ k[:, start:end].transpose(0, 2, 1) * np.float32(self.scale)
             seen = int(end - start) if run.batch.visible is None else int(run.batch.visible[i])
-            scores = self._mask(scores, int(end - start), seen, run.weights)
+            scores = self._mask(scores, np.arange(end - start), queries, seen, run.weights)
             top = scores.max(axis=2, keepdims=True, initial=-np.inf)
             weights = np.exp(scores - np.where(np.isfinite(top), top, 0))
             weights /= np.maximum(weights.sum(axis=2, keepdims=True), np.finfo(np.float32).tiny)
-            out[:, start:end] = weights @ v[:, start:end]
-        return out.transpose(1, 0, 2).reshape(tokens, count * width)
+            out[:, slice(start, end) if every else slice(i, i + 1)] = weights @ v[:, start:end]
+        return out.transpose(1, 0, 2).reshape(-1, count * width)
 
-    def _mask(self, scores: F32, length: int, seen: int, weights: dict[str, Loaded]) -> F32:
-        distance = np.arange(length)[None, :] - np.arange(length)[:, None]  # key - query
+    def _queries(self, length: int, prompt: int) -> slice:
+        first = {"every": 0, "first": 0, "after prompt": prompt, "last": length - 1}[self.query_row]
+        return slice(first, length if self.query_row == "every" else first + 1)
+
+    def _mask(
+        self, scores: F32, keys: NDArray[np.integer], queries: slice, seen: int, weights: dict[str, Loaded]
+    ) -> F32:
+        distance = keys[None, :] - keys[queries, None]
         if self.bias is not None:
             by_distance = self.bias.by_distance(weights)
             scores = scores + by_distance[:, distance + (by_distance.shape[1] - 1) // 2]
-        hidden = np.repeat(np.arange(length)[None, :] >= seen, length, axis=0)
+        hidden = np.repeat(keys[None, :] >= seen, len(distance), axis=0)
         if self.causal:
             hidden |= distance > 0
         if self.window is not None:
@@ -85,7 +97,7 @@ class Attention:
 
     def compile(self, compiler: Compiler) -> None:
         bias = None if self.bias is None else self.bias.by_distance(compiler.weights)
-        compiler.attention(self.qkv, self.out, self.heads, self.scale, self.causal, self.window, bias)
+        compiler.attention(self.qkv, self.out, self.heads, self.scale, self.causal, self.window, bias, self.query_row)
 
 
 def attention(

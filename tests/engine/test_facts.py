@@ -59,8 +59,8 @@ def test_the_memory_of_texts_is_about_what_a_run_takes(compiled: str, monkeypatc
     taken = []
     lay_out = native.NativePlan._lay_out
 
-    def noted(plan: native.NativePlan, batch: Batch, longest: int) -> Any:
-        found = lay_out(plan, batch, longest)
+    def noted(plan: native.NativePlan, steps: native.Steps, batch: Batch, longest: int) -> Any:
+        found = lay_out(plan, steps, batch, longest)
         taken.append(plan._arena.nbytes / batch.tokens)
         return found
 

@@ -31,6 +31,8 @@ enum ink_op_kind {
 
 enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU, INK_SILU, INK_TANH };
 enum ink_pooling { INK_MEAN, INK_FIRST, INK_LAST, INK_MAX, INK_MEAN_SQRT, INK_WEIGHTED };
+/* Which rows of a text are queries. Where it is one, out has a row a text, and that of a text without it is not written. */
+enum ink_query_row { INK_EVERY_ROW, INK_FIRST_ROW, INK_AFTER_PROMPT, INK_LAST_ROW };
 
 /* Fields by op: k inputs, n outputs (widths in elements). Buffers are indices into ink_run.buffers; -1 is none. */
 typedef struct {
@@ -44,6 +46,7 @@ typedef struct {
     int32_t window; /* attention: keys at most this far from the query; -1: all */
     int32_t texts;  /* 1: rows are the batch's texts, 0: its tokens */
     int32_t limit;  /* attention with bias: longest text that the bias covers; pool: 1 leaves the prompt's rows out */
+    int32_t query_row; /* attention: an ink_query_row */
     float f0;       /* epsilon, or a factor */
     const void *w0, *w1, *w2, *w3, *w4, *w5;
 } ink_op;

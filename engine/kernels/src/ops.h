@@ -253,6 +253,15 @@ static void pack_values(const float *v, int64_t ld, int32_t len, int32_t d, floa
     }
 }
 
+/* The queries of a text of len rows: the first, and one past the last. */
+INK_INLINE int32_t first_query(const ink_op *op, const ink_run *run, int32_t len) {
+    if (op->query_row == INK_AFTER_PROMPT) return run->prompt;
+    return op->query_row == INK_LAST_ROW && len > 0 ? len - 1 : 0;
+}
+INK_INLINE int32_t end_query(const ink_op *op, int32_t first, int32_t len) {
+    return op->query_row != INK_EVERY_ROW && first + 1 < len ? first + 1 : len;
+}
+
 /* One head of one text. Keys and values are laid into panels once; then a block of queries at a time goes through scores, softmax
  * and weighted values, so the score matrix never exists. Panels that no query of a block may see are skipped. */
 static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
@@ -267,15 +276,17 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
     float *mixed = values + (int64_t)len * d_wide;
     /* bias[j - i + limit - 1] belongs to query i and key j */
     const float *bias = op->w0 ? (const float *)op->w0 + (int64_t)head * (2 * op->limit - 1) + op->limit - 1 : NULL;
+    int32_t first_row = first_query(op, run, len), end_row = end_query(op, first_row, len);
+    int64_t to = op->query_row == INK_EVERY_ROW ? start : text - first_row; /* where row 0 of the text would go in out */
     pack_keys(k, ld, len, d, keys);
     pack_values(v, ld, len, d, values);
-    for (int32_t r = 0; r < len; r += QUERY_BLOCK) {
-        int32_t count = len - r < QUERY_BLOCK ? len - r : QUERY_BLOCK;
+    for (int32_t r = first_row; r < end_row; r += QUERY_BLOCK) {
+        int32_t count = end_row - r < QUERY_BLOCK ? end_row - r : QUERY_BLOCK;
         int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, seen);
         int32_t span = round_up(high - low, INK_PANEL);
         if (high <= low) { /* no query of the block sees a key */
             for (int32_t i = 0; i < count; i++)
-                memset(buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
+                memset(buffer(run, op->out) + (to + r + i) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
             continue;
         }
         f32_block(count, span / INK_PANEL, q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
@@ -300,7 +311,7 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
         f32_block(count, d_panels, scores, wide, values + (int64_t)low * INK_PANEL, INK_PANEL, (int64_t)len * INK_PANEL,
                   high - low, NULL, 1, mixed, d_wide);
         for (int32_t i = 0; i < count; i++) {
-            float *out = buffer(run, op->out) + (start + r + i) * ldo + (int64_t)head * d;
+            float *out = buffer(run, op->out) + (to + r + i) * ldo + (int64_t)head * d;
             for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];
         }
     }

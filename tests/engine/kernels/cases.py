@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from engine.batch import Batch
+from engine.early_pooling import pool_early
 from engine.kernels import reference
 from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
 from engine.layers.activation import ACTIVATIONS
@@ -24,7 +25,7 @@ from engine.layers.gate import add, gate
 from engine.layers.heads import Heads
 from engine.layers.linear import linear
 from engine.layers.norm import layer_norm, rms_norm, unit_length
-from engine.layers.pooling import pool
+from engine.layers.pooling import Pool, pool
 from engine.layers.rotary import rotary, rotation_table
 from engine.models.bert import Bert
 from engine.plan import Graph, Plan, run_reference
@@ -84,6 +85,12 @@ def every_case(seed: int = 3) -> Iterator[Case]:
     for kind in ATTENTIONS:
         yield plan_case(modern_model(random, kind), kind, PLAN_BOUNDS["fp32"])
         yield plan_case(blinkered(modern_model(random, kind)), f"{kind}, some keys unseen", PLAN_BOUNDS["fp32"])
+    for kind in ATTENTIONS:
+        for pooling, skip in ONE_ROW:
+            model = early(one_row(random, kind, pooling, skip_prompt=skip))
+            name = f"{kind}, {pooling} early, {'without' if skip else 'with'} prompt"
+            yield plan_case(model, name, PLAN_BOUNDS["fp32"])
+            yield plan_case(blinkered(model), f"{name}, some keys unseen", PLAN_BOUNDS["fp32"])
     for precision in ("fp32", "int8"):
         yield plan_case(static_model(random, precision), f"static {precision}", PLAN_BOUNDS["fp32"])
         yield plan_case(static_model(random, precision, 405), f"wide static {precision}", PLAN_BOUNDS["fp32"])
@@ -255,6 +262,25 @@ def blinkered(model: SmallModel) -> SmallModel:
     seen = [1, 0, 3, 5, 10, 20]
     assert len(seen) == model.batch.texts
     return replace(model, batch=replace(model.batch, visible=np.array(seen, np.int32)))
+
+
+ONE_ROW = (("cls", False), ("cls", True), ("lasttoken", False), ("lasttoken", True))
+
+
+def one_row(random: np.random.Generator, kind: str, pooling: str, *, skip_prompt: bool) -> SmallModel:
+    """A model with any kind of attention that pools one row, and texts that all have a row behind their prompt."""
+    model = modern_model(random, kind, (2, 3, 37, 5, 16, 130))
+    ops = tuple(
+        replace(op, mode=pooling, skip_prompt=skip_prompt) if isinstance(op, Pool) else op for op in model.plan.ops
+    )
+    return replace(model, plan=replace(model.plan, ops=ops))
+
+
+def early(model: SmallModel) -> SmallModel:
+    """The same with the steps for the pooled rows alone, which are its tokens too."""
+    found = pool_early(model.plan)
+    assert found is not None and found.serves(model.batch)
+    return replace(model, plan=Plan(found.ops, model.plan.values, model.plan.pooled, model.plan.pooled))
 
 
 def static_model(random: np.random.Generator, precision: str, width: int = 21) -> SmallModel:

@@ -15,12 +15,15 @@ from engine.plan import run_reference
 from engine.weights.loaded import LinearF32, TableF32
 from tests.engine.kernels.cases import (
     ATTENTIONS,
+    ONE_ROW,
     PLAN_BOUNDS,
     Case,
     SmallModel,
     blinkered,
+    early,
     every_case,
     modern_model,
+    one_row,
     small_model,
     static_model,
 )
@@ -92,6 +95,52 @@ def test_every_kind_of_attention_equals_the_reference_and_itself(isa: str, kind:
 @pytest.mark.parametrize("kind", ATTENTIONS)
 def test_keys_that_are_not_to_be_seen_are_not(isa: str, kind: str) -> None:
     check_plan(blinkered(modern_model(np.random.default_rng(5), kind)), isa, PLAN_BOUNDS["fp32"])
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize(("pooling", "skip_prompt"), ONE_ROW)
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_pooling_one_row_early_gives_the_bits_of_the_whole_plan(
+    isa: str, kind: str, pooling: str, skip_prompt: bool
+) -> None:
+    model = one_row(np.random.default_rng(5), kind, pooling, skip_prompt=skip_prompt)
+    for case in (model, blinkered(model)):
+        check_plan(case, isa, PLAN_BOUNDS["fp32"])
+        check_early(case, isa, PLAN_BOUNDS["fp32"])
+
+
+@pytest.mark.parametrize(
+    ("precision", "isa"),
+    [(precision, isa) for precision in PLAN_BOUNDS for isa in (WITH_U8 if precision == "int8-full" else RUNNABLE)],
+)
+@pytest.mark.parametrize("pooling", ["cls", "lasttoken"])
+@pytest.mark.parametrize("hidden, heads, inner", [(64, 4, 96), (24, 2, 40), (48, 1, 20)])
+def test_pooling_one_row_early_gives_the_bits_of_the_whole_plan_in_every_precision(
+    isa: str, precision: str, pooling: str, hidden: int, heads: int, inner: int
+) -> None:
+    model = small_model(np.random.default_rng(hidden), hidden, heads, inner, precision, pooling)
+    check_plan(model, isa, PLAN_BOUNDS[precision])
+    check_early(model, isa, PLAN_BOUNDS[precision])
+
+
+def check_early(model: SmallModel, isa: str, bound: float) -> None:
+    """The steps for the pooled rows alone: to the bit those of the whole plan, and close to themselves in NumPy."""
+    plan = NativePlan(model.plan, model.weights, loader.open_library(PATH, isa), 2)
+    wanted, _ = plan.run(model.batch, want_tokens=True)
+    pooled, tokens = plan.run(model.batch, want_tokens=False)
+    assert tokens is None and np.array_equal(pooled, wanted)
+    assert np.abs(run_reference(early(model).plan, model.weights, model.batch)[0] - pooled).max() <= bound
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("pooling", ["cls", "lasttoken"])
+def test_a_text_without_a_row_to_pool_takes_its_batch_through_the_whole_plan(isa: str, pooling: str) -> None:
+    model = one_row(np.random.default_rng(5), "bias", pooling, skip_prompt=True)
+    batch = model.batch.of([np.array([1, 2, 3], np.int32), np.array([4, 5], np.int32)], prompt=2)
+    plan = NativePlan(model.plan, model.weights, loader.open_library(PATH, isa), 1)
+    pooled, _ = plan.run(batch, want_tokens=False)
+    assert np.array_equal(pooled, plan.run(batch, want_tokens=True)[0])
+    assert np.abs(run_reference(model.plan, model.weights, batch)[0] - pooled).max() <= PLAN_BOUNDS["fp32"]
 
 
 @pytest.mark.parametrize("isa", RUNNABLE)

@@ -1,0 +1,108 @@
+"""Pooling before the last layer's row-wise steps: which steps are left, and that nothing but the work changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.early_pooling import pool_early
+from engine.folder import ModelFolder
+from engine.kernels import loader
+from engine.kernels.native import LINEAR, LINEAR_I8, LINEAR_U8, NativePlan
+from engine.layers.attention import Attention
+from engine.layers.embedding import embedding
+from engine.layers.linear import Linear, linear
+from engine.layers.norm import layer_norm
+from engine.layers.pooling import POOLING_MODES, Pool, pool
+from engine.models.static import MODEL_TYPE
+from engine.plan import Graph, Plan, Value
+from engine.reranker_folder import RerankerFolder
+from tests.engine.kernels.cases import ATTENTIONS, one_row, small_model
+from tests.goldens.reading import HERE, checkpoints
+
+ENCODERS = [name for name, family in checkpoints().items() if family != MODEL_TYPE]
+RERANKERS = sorted(folder.name for folder in HERE.glob("reranker_*"))
+SINGLE = ("cls", "lasttoken")
+
+
+def plans(name: str) -> list[Plan]:
+    """A golden's plans with one row pooled: an encoder's both ways, a reranker's first."""
+    if name in RERANKERS:
+        folder = RerankerFolder.open(HERE / name)
+        return [replace(folder, classifier=replace(folder.classifier, pooling="cls")).plan()]
+    return [replace(ModelFolder.open(HERE / name), pooling=pooling).plan() for pooling in SINGLE]
+
+
+@pytest.mark.parametrize("name", [*ENCODERS, *RERANKERS])
+def test_everything_behind_the_last_attention_has_one_row_a_text(name: str) -> None:
+    for plan in plans(name):
+        early = pool_early(plan)
+        assert early is not None and early.ops[-1].out == plan.pooled
+        last = max(i for i, op in enumerate(early.ops) if isinstance(op, Attention))
+        assert {op.out.rows for op in early.ops[last:]} == {"texts"}
+        # Not a layer is lost, and what the last attention reads is all there.
+        assert [op.name for op in early.ops if isinstance(op, Linear)] == [
+            op.name for op in plan.ops if isinstance(op, Linear)
+        ]
+        before = [op for op in early.ops if op.out.rows == "tokens"]
+        assert before == list(plan.ops[: len(before)])
+        # The residual sum takes the pooled rows of what comes into the layer, once.
+        assert sum(isinstance(op, Pool) for op in early.ops) == 1
+
+
+@pytest.mark.parametrize("pooling", [mode for mode in POOLING_MODES if mode not in SINGLE])
+def test_pooling_that_reads_more_than_a_row_stays_where_it_is(pooling: str) -> None:
+    assert pool_early(replace(ModelFolder.open(HERE / "tiny_bert"), pooling=pooling).plan()) is None
+
+
+def test_a_static_table_has_nothing_to_pool_before() -> None:
+    assert pool_early(replace(ModelFolder.open(HERE / "static"), pooling="cls").plan()) is None
+
+
+def test_a_value_that_is_read_whole_is_gathered_and_not_computed_again() -> None:
+    """A layer without attention: only what the embedding makes is needed for every token, to be looked up at all."""
+    g = Graph({"word": (9, 16), "first.weight": (16,), "up.weight": (32, 16), "down.weight": (16, 32)})
+    x = embedding(g, word="word")
+    tokens = layer_norm(g, linear(g, linear(g, x, "up"), "down"), "first", 1e-5, residual=x)
+    early = pool_early(Plan.of(g, tokens, pool(g, tokens, "cls")))
+    assert early is not None
+    assert [type(op).__name__ for op in early.ops] == ["Embedding", "Pool", "Linear", "Linear", "LayerNorm"]
+    assert len({op.out.index for op in early.ops}) == len(early.ops)
+
+
+def test_two_attentions_beside_each_other_are_both_left_one_query() -> None:
+    model = one_row(np.random.default_rng(1), "window", "lasttoken", skip_prompt=False)
+    (found,) = (op for op in model.plan.ops if isinstance(op, Attention))
+    again = replace(found, out=Value(model.plan.values, found.out.width), window=3)
+    where = model.plan.ops.index(found) + 1
+    ops = (*model.plan.ops[:where], again, *model.plan.ops[where:])
+    joined = [replace(op, residual=again.out) if getattr(op, "name", "") == "second" else op for op in ops]
+    early = pool_early(replace(model.plan, ops=tuple(joined), values=model.plan.values + 1))
+    assert early is not None
+    assert [(op.query_row, op.window) for op in early.ops if isinstance(op, Attention)] == [("last", 7), ("last", 3)]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_both_lists_of_steps_share_their_weights_and_their_room(precision: str) -> None:
+    model = small_model(np.random.default_rng(2), 64, 4, 96, precision, "cls")
+    library = loader.library()
+    assert library is not None
+    plan = NativePlan(model.plan, model.weights, library, 1)
+    assert plan._early is not None
+    steps = plan._early[1]
+    assert plan._steps(model.batch, False) is steps and plan._steps(model.batch, True) is plan._whole
+    layers = (LINEAR, LINEAR_I8, LINEAR_U8)
+    assert [op.w0 for op in steps.ops if op.kind in layers] == [op.w0 for op in plan._whole.ops if op.kind in layers]
+    room = [plan._arena for wanted in (True, False, True, False) if plan.run(model.batch, want_tokens=wanted)]
+    assert room[1] is room[2] is room[3]
+
+
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_only_the_pooled_plan_is_asked_of_a_batch_whose_texts_all_have_a_row(kind: str) -> None:
+    model = one_row(np.random.default_rng(3), kind, "cls", skip_prompt=True)
+    early = pool_early(model.plan)
+    assert early is not None and early.serves(model.batch)
+    assert not early.serves(replace(model.batch, prompt=2))  # the shortest text is its prompt
+    assert not replace(early, skip_prompt=False).serves(model.batch.of([np.zeros(0, np.int32)]))
