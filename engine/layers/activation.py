@@ -14,6 +14,9 @@ F32 = NDArray[np.float32]
 # |x| past which erf(x) is 1 in double precision, and a degree that resolves erf on [0, 6] to 1e-15.
 ERF_LIMIT, ERF_DEGREE = 6.0, 60
 
+# Less than that, x gives what this gives, which is -0 in float32: e^700 is near the largest float64.
+LOWEST = np.float32(-700.0)
+
 
 @cache
 def _erf_coefficients() -> NDArray[np.floating]:
@@ -30,17 +33,19 @@ def erf(x: NDArray[np.floating]) -> NDArray[np.float64]:
 
     size = np.minimum(np.abs(x.astype(np.float64)), ERF_LIMIT)
     value: NDArray[np.float64] = chebyshev.chebval(size * (2 / ERF_LIMIT) - 1, _erf_coefficients())
+    value[size == ERF_LIMIT] = 1.0  # not nearly: the rest is multiplied by numbers of any size
     return np.where(x < 0, -value, value)
 
 
 def gelu(x: F32) -> F32:
     """x * Phi(x), exact (Hendrycks and Gimpel 2016)."""
-    return (0.5 * x * (1.0 + erf(x / math.sqrt(2.0)))).astype(np.float32)
+    wide = np.maximum(x, LOWEST).astype(np.float64)
+    return (0.5 * wide * (1.0 + erf(wide / math.sqrt(2.0)))).astype(np.float32)
 
 
 def gelu_tanh(x: F32) -> F32:
     """The tanh form of GELU."""
-    wide = x.astype(np.float64)
+    wide = np.maximum(x, LOWEST).astype(np.float64)
     return (0.5 * wide * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (wide + 0.044715 * wide**3)))).astype(np.float32)
 
 
@@ -50,8 +55,8 @@ def relu(x: F32) -> F32:
 
 def silu(x: F32) -> F32:
     """x * sigmoid(x)."""
-    wide = x.astype(np.float64)
-    return (wide / (1.0 + np.exp(-np.maximum(wide, -700.0)))).astype(np.float32)  # e^700 is near the largest float64
+    wide = np.maximum(x, LOWEST).astype(np.float64)
+    return (wide / (1.0 + np.exp(-wide))).astype(np.float32)
 
 
 def tanh(x: F32) -> F32:

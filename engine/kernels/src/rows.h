@@ -68,13 +68,16 @@ INK_INLINE vf vf_tanh(vf x) {
     return vf_copysign(vf_sub(vf_set1(1.0f), vf_div(vf_set1(2.0f), vf_add(e, vf_set1(1.0f)))), x);
 }
 
+/* Where e^-x is as large as vf_exp makes it, the quotients below are 0 but for 1e-36; further down they would grow with x. */
 INK_INLINE vf vf_activate(vf x, int mode) {
     if (mode == INK_GELU) return vf_gelu(x);
     if (mode == INK_GELU_TANH) { /* x (1 + tanh u) / 2 = x / (1 + e^-2u) */
+        x = vf_max(vf_set1(-10.0f), x);
         vf twice = vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(-1.5957691216f * 0.044715f), vf_set1(-1.5957691216f)));
         return vf_div(x, vf_add(vf_exp(twice), vf_set1(1.0f)));
     }
     if (mode == INK_SILU) {
+        x = vf_max(vf_set1(-88.0f), x);
         vf e = vf_exp(vf_mul(x, vf_set1(-1.0f)));
         return vf_div(x, vf_add(e, vf_set1(1.0f)));
     }

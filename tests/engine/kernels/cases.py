@@ -135,7 +135,8 @@ def gemm_u8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: boo
 
 
 def act(mode: str) -> Case:
-    x = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -0.0, 1e-39, -1e-39, 80, -80, 1e4, -1e4], np.zeros(7)])
+    extreme = [80, -80, -88, 1e4, -1e4, -1e20, -1e36, 3.4e38, -3.4e38, -np.inf]
+    x = np.concatenate([np.linspace(-12, 12, 4001), [0.0, -0.0, 1e-39, -1e-39], extreme, np.zeros(1)])
     x = x.astype(np.float32)[: x.size // 16 * 16]
     return Case("act", mode, (x.size, ACTIVATION_MODES[mode]), [x], [ACTIVATIONS[mode](x)], 1e-6)
 

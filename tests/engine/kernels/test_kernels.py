@@ -10,7 +10,8 @@ import pytest
 from engine.computation import Computation
 from engine.errors import EngineError, KernelError
 from engine.kernels import loader
-from engine.kernels.native import Buffer, NativePlan, _share
+from engine.kernels.native import ACTIVATION_MODES, Buffer, NativePlan, _share
+from engine.layers.activation import ACTIVATIONS
 from engine.plan import run_reference
 from engine.weights.loaded import LinearF32, TableF32
 from tests.engine.kernels.cases import (
@@ -71,6 +72,17 @@ def test_each_kernel_equals_the_reference(case: Case, isa: str) -> None:
             continue
         compared = ~np.isnan(wanted)
         assert np.abs(wanted - got)[compared].max(initial=0) <= case.bound
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("mode", ["gelu", "gelu_new", "relu", "silu"])
+def test_an_activation_keeps_what_is_not_a_number_and_gives_the_limits_of_infinity(mode: str, isa: str) -> None:
+    x = np.tile(np.array([np.nan, np.inf, -np.inf, -3.4e38], np.float32), 8)
+    wanted = ACTIVATIONS[mode](x)
+    (got,) = run(loader.open_library(PATH, isa), Case("act", mode, (x.size, ACTIVATION_MODES[mode]), [x], [wanted], 0))
+    for values in (wanted, got):
+        assert np.isnan(values[::4]).all() and np.isposinf(values[1::4]).all()
+        assert np.abs(values[2::4]).max() < 1e-6 and np.abs(values[3::4]).max() < 1e-6
 
 
 @pytest.mark.parametrize(
