@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from engine import CrossEncoder, Encoder
+from engine.batch import Batch
 from engine.early_pooling import pool_early
 from engine.folder import ModelFolder
 from engine.kernels import loader
@@ -17,14 +19,18 @@ from engine.layers.linear import Linear, linear
 from engine.layers.norm import layer_norm
 from engine.layers.pooling import POOLING_MODES, Pool, pool
 from engine.models.static import MODEL_TYPE
-from engine.plan import Graph, Plan, Value
+from engine.plan import Graph, Plan, Value, run_reference, run_steps
 from engine.reranker_folder import RerankerFolder
+from engine.weights.packed import load
+from engine.weights.stored import StoredPrecision
 from tests.engine.kernels.cases import ATTENTIONS, one_row, small_model
 from tests.goldens.reading import HERE, checkpoints
+from tests.goldens.texts import AWKWARD, ordinary
 
 ENCODERS = [name for name, family in checkpoints().items() if family != MODEL_TYPE]
 RERANKERS = sorted(folder.name for folder in HERE.glob("reranker_*"))
 SINGLE = ("cls", "lasttoken")
+NUMPY_BOUND = 1e-5  # of the largest number: NumPy adds up a product of one row in another order
 
 
 def plans(name: str) -> list[Plan]:
@@ -50,6 +56,61 @@ def test_everything_behind_the_last_attention_has_one_row_a_text(name: str) -> N
         assert before == list(plan.ops[: len(before)])
         # The residual sum takes the pooled rows of what comes into the layer, once.
         assert sum(isinstance(op, Pool) for op in early.ops) == 1
+
+
+@pytest.mark.parametrize("name", [*ENCODERS, *RERANKERS])
+def test_in_numpy_the_steps_compute_what_the_whole_plan_does(name: str) -> None:
+    folder = RerankerFolder.open(HERE / name) if name in RERANKERS else ModelFolder.open(HERE / name)
+    with folder.weights() as weights:
+        loaded = load(folder.parameters(), weights, "fp32", folder.backbone.family.prefixes)
+    random = np.random.default_rng(4)
+    batch = Batch.of([random.integers(3, 60, n).astype(np.int32) for n in (1, 2, 9, 23, 40, 17)], 1)
+    for plan in plans(name):
+        early = pool_early(plan)
+        assert early is not None
+        wanted = run_reference(plan, loaded, batch)[0]
+        found = run_steps(early.ops, loaded, batch)[plan.pooled]
+        assert np.abs(found - wanted).max() <= NUMPY_BOUND * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("pooling", SINGLE)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_vectors_are_the_same_to_the_bit_with_and_without_token_vectors(
+    compiled: str, name: str, pooling: str, precision: StoredPrecision
+) -> None:
+    assert_same_vectors(compiled, name, pooling, precision, ["x " * n for n in range(0, 90, 7)])
+
+
+@pytest.mark.parametrize("pooling", SINGLE)
+def test_vectors_are_the_same_with_and_without_token_vectors_whatever_computes_them(isa: str, pooling: str) -> None:
+    assert_same_vectors(isa, "odd_bert", pooling, "fp32", ["x " * n for n in (1, 20, 3)])
+
+
+def assert_same_vectors(isa: str, name: str, pooling: str, precision: StoredPrecision, more: list[str]) -> None:
+    texts = [*AWKWARD.values(), *ordinary(8), *more]
+    for include_prompt in (True, False):
+        folder = replace(ModelFolder.open(HERE / name), pooling=pooling, include_prompt=include_prompt)
+        with Encoder(folder, folder.weights(), precision, workers=2) as encoder:
+            assert encoder.isa == isa
+            for prompt in ("", "passage: "):
+                vectors, _ = encoder.encode_all(texts, prompt=prompt)
+                np.testing.assert_array_equal(encoder.encode(texts, prompt=prompt), vectors)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("name", RERANKERS)
+def test_scores_are_those_of_the_whole_plan_to_the_bit(
+    compiled: str, name: str, precision: StoredPrecision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RerankerFolder.open(HERE / name)
+    folder = replace(folder, classifier=replace(folder.classifier, pooling="cls"))
+    passages = [*AWKWARD.values(), *ordinary(8)]
+    with CrossEncoder(folder, precision, workers=2) as reranker:
+        scores = reranker.score("what is tea", passages, raw=True)
+        run = reranker._computation.run
+        monkeypatch.setattr(reranker._computation, "run", lambda batch, want_tokens: run(batch, want_tokens=True))
+        np.testing.assert_array_equal(reranker.score("what is tea", passages, raw=True), scores)
 
 
 @pytest.mark.parametrize("pooling", [mode for mode in POOLING_MODES if mode not in SINGLE])
@@ -100,7 +161,7 @@ def test_both_lists_of_steps_share_their_weights_and_their_room(precision: str) 
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
-def test_only_the_pooled_plan_is_asked_of_a_batch_whose_texts_all_have_a_row(kind: str) -> None:
+def test_the_steps_serve_a_batch_whose_texts_all_have_a_row_to_pool(kind: str) -> None:
     model = one_row(np.random.default_rng(3), kind, "cls", skip_prompt=True)
     early = pool_early(model.plan)
     assert early is not None and early.serves(model.batch)
