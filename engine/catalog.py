@@ -144,6 +144,8 @@ def model_path(model: str | Path, models_dir: Path | None = None) -> Path:
     OWNER/NAME may stand for a model that came from there; hf:OWNER/NAME, with @REVISION or not, means nothing else.
     Raises ModelError, listing what there is, where none is found. Never asks the network.
     """
+    if not isinstance(model, str | os.PathLike):
+        raise ModelError(f"The model is given as {model!r}, which is neither a name nor the path of a folder.")
     text = os.fspath(model)
     if text.startswith(HUB):
         return _pulled(text, models_dir)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from engine import kernels
 from engine.batch import Batch
-from engine.errors import EngineError
+from engine.errors import EngineError, ModelError
 from engine.kernels.loader import REFERENCE
+from engine.pace import Pace
 from engine.plan import Plan, run_reference
 from engine.weights.loaded import LinearU8, Loaded
 
@@ -47,11 +48,24 @@ class Computation:
             raise EngineError(f"The model {self.name} was closed.")
         return run
 
-    def run(self, batch: Batch, *, want_tokens: bool) -> tuple[F32, F32]:
-        """Pooled rows (texts, dim) float32, and when wanted the token rows (tokens, width) float32, else none."""
+    def run(self, batch: Batch, pace: Pace | None = None, *, want_tokens: bool) -> tuple[F32, F32]:
+        """Pooled rows (texts, dim) float32, and when wanted the token rows (tokens, width) float32, else none.
+
+        pace: how far the work was before this batch, where it is one of several. Raises ModelError where a number is
+        not finite, as damaged weights make them, or those that are too large for float32.
+        """
         pooled, tokens = self.opened()(batch, want_tokens)
         if tokens is None or not want_tokens:
             tokens = np.zeros((0, self.plan.tokens.width), np.float32)
+        if not (np.isfinite(pooled).all() and np.isfinite(tokens).all()):
+            by_token = np.flatnonzero(~np.isfinite(tokens).all(axis=1))
+            by_text = np.flatnonzero(~np.isfinite(pooled).all(axis=1))
+            text = min([*by_text[:1], *np.searchsorted(batch.starts, by_token[:1], side="right") - 1])
+            pace = pace or Pace(batch.texts)
+            raise ModelError(
+                f"{self.name} makes numbers that are not finite of text {pace.done + text + 1} of {pace.total}: its "
+                f"weights are damaged, or too large to be computed with."
+            )
         return pooled, tokens
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arguments import check_text, check_texts, whole_number
 from engine.batch import READ_AT_ONCE, Batch, cut, token_budget
 from engine.catalog import model_path
 from engine.computation import Computation
@@ -22,7 +23,7 @@ from engine.errors import EngineError
 from engine.folder import ModelFolder
 from engine.layers.norm import of_unit_length
 from engine.modules import Dense
-from engine.options import NUMERICS, chosen_precision, chosen_workers
+from engine.options import NUMERICS, chosen_folder, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.prompts import Role
 from engine.reading import reader_of
@@ -91,7 +92,7 @@ class Encoder:
         dim: int | None = None,
         force_dim: bool = False,
         max_tokens: int | None = None,
-        disk_weights: Path | None = None,
+        disk_weights: str | Path | None = None,
         compiled: bool = True,
     ) -> Encoder:
         """Load a model by catalog name or folder.
@@ -105,11 +106,11 @@ class Encoder:
         lays them out in memory each time. compiled: False computes in NumPy, which defines what is right and is slow.
         Raises ModelError (what cannot be loaded and why) and EngineError (arguments).
         """
+        threads, laid_out = chosen_workers(workers), chosen_folder("disk_weights", disk_weights)
         folder = ModelFolder.open(model_path(model))
         if max_tokens is not None:
             folder = folder.with_max_tokens(max_tokens)
-        chosen = chosen_precision(precision, folder)
-        encoder = cls(folder, folder.weights(), chosen, chosen_workers(workers), disk_weights, compiled)
+        encoder = cls(folder, folder.weights(), chosen_precision(precision, folder), threads, laid_out, compiled)
         return encoder if dim is None else encoder.at_dim(dim, force=force_dim)
 
     def at_dim(self, dim: int, *, force: bool = False) -> Encoder:
@@ -120,7 +121,7 @@ class Encoder:
         Source: Kusupati et al. 2022, https://arxiv.org/abs/2205.13147.
         """
         self._need_vectors()
-        full = self._computation.plan.pooled.width
+        dim, full = whole_number("dim", dim), self._computation.plan.pooled.width
         if not 1 <= dim <= full:
             raise EngineError(f"{self.name} has vectors of {full} numbers, so they cannot be cut to {dim}.")
         if dim not in (full, *self.matryoshka) and not force:
@@ -165,13 +166,14 @@ class Encoder:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> F32:
-        """(n, dim) float32, one row a text, of unit length where the model says so.
+        """(n, dim) float32, one row a text, of unit length where the model says so; every number is finite.
 
         role adds the model's prefix for it, none the model's default one; prompt is a prefix to use instead.
-        Raises EngineError where the model has token vectors only.
+        Raises EngineError where the model has token vectors only, and ModelError, naming the text, where its weights
+        make numbers that are not finite.
         """
         self._need_vectors()
-        pace = Pace(len(texts), progress, cancel)
+        pace = _pace(texts, progress, cancel)
         rows = [pooled for pooled, _ in self._batches(texts, role, prompt, pace, want_tokens=False)]
         return np.concatenate(rows)
 
@@ -189,7 +191,7 @@ class Encoder:
         Of a model of late interaction, which needs a role: the projected ones, of unit length; those of a query's mask
         tokens among them, those of tokens that do not count (a document's punctuation) not.
         """
-        pace = Pace(len(texts), progress, cancel)
+        pace = _pace(texts, progress, cancel)
         found = self._batches(texts, role, prompt, pace, want_tokens=True)
         return [tokens for _, batch in found for tokens in batch]
 
@@ -204,7 +206,7 @@ class Encoder:
     ) -> tuple[F32, list[TokenVectors]]:
         """`encode` and `encode_tokens` from one forward pass."""
         self._need_vectors()
-        pace = Pace(len(texts), progress, cancel)
+        pace = _pace(texts, progress, cancel)
         rows, tokens = zip(*self._batches(texts, role, prompt, pace, want_tokens=True), strict=True)
         return np.concatenate(rows), [one for batch in tokens for one in batch]
 
@@ -224,12 +226,13 @@ class Encoder:
         overlap: tokens that neighbouring windows share, None for an eighth of a window. progress counts windows.
         """
         self._need_vectors()
+        check_texts("texts", texts)
+        self._reader.read([], role, prompt)  # refuses a prefix that leaves no room, and what is none
         prefix = self._reader.prefix(role) if prompt is None else prompt
-        self._reader.read([], role, prompt)  # refuses a prefix that leaves no room
         room = self._reader.room(prefix)
-        shared = room // OVERLAP_SHARE if overlap is None else overlap
+        shared = room // OVERLAP_SHARE if overlap is None else whole_number("overlap", overlap)
         if not 0 <= shared < room:
-            raise EngineError(f"An overlap of {shared} tokens does not fit windows of {room}.")
+            raise EngineError(f"An overlap of {shared} tokens does not fit windows of {room}: give a smaller one.")
         found: list[list[Window]] = []
         for text in texts:
             Pace(len(texts), cancel=cancel, done=len(found)).check()
@@ -243,10 +246,12 @@ class Encoder:
         self, texts: Sequence[str], *, role: Role | None = None, prompt: str | None = None
     ) -> list[NDArray[np.int32]]:
         """What the model reads of each text: (t,) int32, prefix and special tokens included, t <= max_tokens."""
+        check_texts("texts", texts)
         return self._reader.read(texts, role, prompt).ids
 
     def token_spans(self, text: str) -> NDArray[np.int32]:
         """(t, 2) int32 start and end characters of the tokens of the whole text: nothing cut, no special tokens."""
+        check_text("text", text)
         return self._tokenizer.spans(text)
 
     def close(self) -> None:
@@ -293,7 +298,7 @@ class Encoder:
                 pace.check()
                 visible = None if reading.visible is None else reading.visible[part]
                 batch = Batch.of(reading.ids[part], self._padding_id, reading.prompt, visible=visible)
-                pooled, states = self._computation.run(batch, want_tokens=want_tokens)
+                pooled, states = self._computation.run(batch, pace, want_tokens=want_tokens)
                 kept = None if reading.kept is None else reading.kept[part]
                 yield self._cut(pooled), _token_vectors(batch, states, kept) if want_tokens else []
                 pace.advance(batch.texts)
@@ -304,6 +309,12 @@ class Encoder:
             return pooled
         rows = np.ascontiguousarray(pooled[:, : self.dim])
         return of_unit_length(rows) if self._folder.normalize else rows
+
+
+def _pace(texts: Sequence[str], progress: Progress | None, cancel: Cancel | None) -> Pace:
+    """How far the work on these texts is: not begun."""
+    check_texts("texts", texts)
+    return Pace(len(texts), progress, cancel)
 
 
 def _token_vectors(batch: Batch, states: F32, kept: Sequence[NDArray[np.bool_]] | None) -> list[TokenVectors]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import resources
 from engine.encoder import Encoder
-from engine.errors import ModelError
 from engine.options import NUMERICS
 from engine.record import Fidelity, Kind
 from engine.reranker import CrossEncoder
@@ -58,7 +57,7 @@ def _vectors(path: Path, precision: str, workers: int | None, progress: Progress
         for start in range(0, len(texts), AT_ONCE):
             rows.append(encoder.encode(texts[start : start + AT_ONCE], role="document"))
             _report(progress, precision, min(start + AT_ONCE, len(texts)))
-    return _finite(path, precision, np.concatenate(rows))
+    return np.concatenate(rows)
 
 
 def _tokens(path: Path, precision: str, workers: int | None, progress: Progress | None) -> list[tuple[F32, F32]]:
@@ -67,7 +66,7 @@ def _tokens(path: Path, precision: str, workers: int | None, progress: Progress 
     with Encoder.load(path, precision=precision, workers=workers) as encoder:
         for i, text in enumerate(probe_texts()):
             query, document = (encoder.encode_tokens([text], role=role)[0].vectors for role in ("query", "document"))
-            found.append((_finite(path, precision, query), _finite(path, precision, document)))
+            found.append((query, document))
             _report(progress, precision, i + 1)
     return found
 
@@ -80,19 +79,13 @@ def _scores(path: Path, precision: str, workers: int | None, progress: Progress 
         for i, query in enumerate(texts[:QUERIES]):
             rows.append(reranker.score(query, texts))
             _report(progress, precision, (i + 1) * len(texts) // QUERIES)
-    return _finite(path, precision, np.stack(rows))
+    return np.stack(rows)
 
 
 def _report(progress: Progress | None, precision: str, done: int) -> None:
     if progress is not None:
         texts = len(probe_texts())
         progress(done + texts * (precision == "int8"), 2 * texts)
-
-
-def _finite(path: Path, precision: str, values: F32) -> F32:
-    if not np.isfinite(values).all():
-        raise ModelError(f"{path} gives numbers in {precision} that are not finite: its weights are damaged.")
-    return values
 
 
 def _of_vectors(exact: F32, rounded: F32) -> Fidelity:

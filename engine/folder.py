@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.arguments import whole_number
 from engine.backbone import TRANSFORMER_CONFIGS, Backbone
 from engine.catalog import Catalog, CatalogModel, is_model_folder, no_model
 from engine.errors import EngineError, ModelError
@@ -136,6 +137,7 @@ class ModelFolder:
     def with_max_tokens(self, max_tokens: int) -> ModelFolder:
         """The same for inputs cut at `max_tokens`; EngineError where the model does not take so many, or so few."""
         own = self.max_tokens if self.late is None else self.late.lengths["document"] or self.max_tokens
+        max_tokens = whole_number("max_tokens", max_tokens)
         if not 1 <= max_tokens <= own:
             raise EngineError(f"{self.name} takes texts of up to {own} tokens; {max_tokens} is not possible.")
         return replace(self, backbone=replace(self.backbone, max_tokens=max_tokens)) if max_tokens < own else self

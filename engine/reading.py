@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arguments import check_text
 from engine.errors import EngineError, ModelError
 from engine.folder import ModelFolder
 from engine.late import Expansion, LateInteraction
-from engine.prompts import Role
-from engine.published import read_optional_json
+from engine.prompts import PROMPT_NAMES, Role
+from engine.published import either, read_optional_json
 from engine.tokenizer import Tokenizer
 
 I32 = NDArray[np.int32]
@@ -44,6 +45,7 @@ class Reader:
 
     def read(self, texts: Sequence[str], role: Role | None, prompt: str | None = None) -> Reading:
         """role: adds the model's prefix for it, None its default one; prompt: a prefix to use instead."""
+        _check(role, prompt)
         prefix = self.prefix(role) if prompt is None else prompt
         if not prefix:
             return Reading(self._tokenizer.encode(texts))
@@ -76,6 +78,7 @@ class LateReader(Reader):
 
     def read(self, texts: Sequence[str], role: Role | None, prompt: str | None = None) -> Reading:
         """As above; a role is needed, for queries and documents are read differently."""
+        _check(role, prompt)
         if role is None:
             raise EngineError(f"{self._folder.name} reads queries and documents differently: give one of the roles.")
         prefix = self.prefix(role) if prompt is None else prompt
@@ -129,6 +132,13 @@ class LateReader(Reader):
             if found is not None:
                 return found
         raise ModelError(f"{files[0]}: key 'mask_token' names no token to fill queries up with.")
+
+
+def _check(role: Role | None, prompt: str | None) -> None:
+    if role is not None and role not in tuple(PROMPT_NAMES):
+        raise EngineError(f"role is {role!r}; it can be {either(PROMPT_NAMES)}, or None.")
+    if prompt is not None:
+        check_text("prompt", prompt)
 
 
 def reader_of(folder: ModelFolder, tokenizer: Tokenizer) -> Reader:

@@ -18,7 +18,14 @@ from engine.catalog import model_path
 from engine.encoder import Encoder
 from engine.errors import EngineError
 from engine.folder import ModelFolder
-from engine.options import Folder, chosen_precision, chosen_workers
+from engine.options import (
+    Folder,
+    check_precision,
+    chosen_folder,
+    chosen_idle_seconds,
+    chosen_precision,
+    chosen_workers,
+)
 from engine.reranker import CrossEncoder
 from engine.reranker_folder import RerankerFolder
 
@@ -38,7 +45,7 @@ class Timer(Protocol):
 
 def start_timer(seconds: float, call: Callable[[], None]) -> Timer:
     """A timer that keeps no program alive."""
-    timer = threading.Timer(seconds, call)
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), call)
     timer.daemon = True
     timer.start()
     return timer
@@ -68,13 +75,16 @@ class Models:
         precision: str = "auto",
         workers: int | None = None,
         idle_seconds: float | None = IDLE_SECONDS,
-        models_dir: Path | None = None,
-        disk_weights: Path | None = None,
+        models_dir: str | Path | None = None,
+        disk_weights: str | Path | None = None,
         clock: Callable[[], float] = time.monotonic,
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
     ):
-        self.precision, self.workers, self.idle_seconds = precision, chosen_workers(workers), idle_seconds
-        self._models_dir, self._disk_weights = models_dir, disk_weights
+        check_precision(precision)
+        self.precision, self.workers = precision, chosen_workers(workers)
+        self.idle_seconds = chosen_idle_seconds(idle_seconds)
+        self._models_dir = chosen_folder("models_dir", models_dir)
+        self._disk_weights = chosen_folder("disk_weights", disk_weights)
         self._clock, self._start_timer = clock, timer
         self._lock = threading.Lock()
         self._held: dict[Key, _Held] = {}
@@ -141,6 +151,7 @@ class Models:
         self.close()
 
     def _get(self, kind: type[M], read: Callable[[Path], Folder], name: str | Path, asked: str) -> M:
+        check_precision(asked)
         with self._lock:  # a model that is here costs no look at the disk
             found = self._find(kind, self._keys.get((kind, str(name), asked)))
         if found is not None:

@@ -10,10 +10,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.arguments import check_text, check_texts
 from engine.batch import READ_AT_ONCE, Batch, cut, token_budget
 from engine.catalog import model_path
 from engine.computation import Computation
-from engine.options import chosen_precision, chosen_workers
+from engine.options import chosen_folder, chosen_precision, chosen_workers
 from engine.pace import Cancel, Pace, Progress
 from engine.reranker_folder import RerankerFolder
 from engine.weights.opening import open_parameters
@@ -56,12 +57,13 @@ class CrossEncoder:
         *,
         precision: str = "auto",
         workers: int | None = None,
-        disk_weights: Path | None = None,
+        disk_weights: str | Path | None = None,
         compiled: bool = True,
     ) -> CrossEncoder:
         """Load a reranker by name or folder; arguments and errors are those of Encoder.load."""
+        threads, laid_out = chosen_workers(workers), chosen_folder("disk_weights", disk_weights)
         folder = RerankerFolder.open(model_path(model))
-        return cls(folder, chosen_precision(precision, folder), chosen_workers(workers), disk_weights, compiled)
+        return cls(folder, chosen_precision(precision, folder), threads, laid_out, compiled)
 
     def score(
         self,
@@ -78,6 +80,8 @@ class CrossEncoder:
         Encoder.encode; raises Cancelled.
         """
         self._computation.opened()
+        check_text("query", query)
+        check_texts("passages", passages)
         pace, scores = Pace(len(passages), progress, cancel), [np.zeros(0, np.float32)]
         for start in range(0, len(passages), READ_AT_ONCE):
             pace.check()
@@ -86,7 +90,7 @@ class CrossEncoder:
                 pace.check()
                 ids, types = zip(*pairs[part], strict=True)
                 batch = Batch.of(ids, self._padding_id, types=types)
-                scores.append(self._computation.run(batch, want_tokens=False)[0][:, 0])
+                scores.append(self._computation.run(batch, pace, want_tokens=False)[0][:, 0])
                 pace.advance(batch.texts)
         logits = np.concatenate(scores)
         return logits if raw else self._activation(logits)

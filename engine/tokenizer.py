@@ -143,7 +143,8 @@ class Tokenizer:
             )
         if max_tokens <= found.special_tokens:
             raise ModelError(
-                f"{file} adds {found.special_tokens} special tokens, but the model takes {max_tokens} tokens in all."
+                f"{file} adds {found.special_tokens} special tokens to a text, so {max_tokens} in all leave none for "
+                f"the text; at least {found.special_tokens + 1} are needed."
             )
         dropout = getattr(library.model, "dropout", None)
         if dropout:

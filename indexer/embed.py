@@ -67,9 +67,8 @@ class MeaningStage:
             return [vector for chunk in batch for vector in self._embed([chunk])]
         vectors: list[NewVector] = []
         for chunk, vector, token in zip(batch, pooled, tokens, strict=True):
-            if np.isfinite(vector).all():
-                rows = token.vectors[self._leading : len(token.ids) - self._trailing]
-                vectors.append(NewVector(chunk.text_hash, vector, pack_sign_bits(np.ascontiguousarray(rows))))
+            rows = token.vectors[self._leading : len(token.ids) - self._trailing]
+            vectors.append(NewVector(chunk.text_hash, vector, pack_sign_bits(np.ascontiguousarray(rows))))
         return vectors
 
 

@@ -9,8 +9,9 @@ from typing import cast
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
-from engine import Cancelled, Encoder, EngineError, ModelError
+from engine import Cancelled, CrossEncoder, Encoder, EngineError, ModelError
 from engine.catalog import DEFAULT_MODEL
 from engine.kernels.loader import Library
 from engine.kernels.native import Pool
@@ -232,6 +233,37 @@ def test_impossible_arguments_are_sentences() -> None:
         Encoder.load(TINY, workers=0)
     with pytest.raises(ModelError, match="no known model called"):
         Encoder.load("no-such-model")
+
+
+def overflowing(folder: Path, model: str, word: str) -> Path:
+    """A copy of a model whose weights for one word are too large to be computed with."""
+    shutil.copytree(TINY.parent / model, folder, ignore=shutil.ignore_patterns("*.npz"))
+    with Encoder.load(TINY, workers=1) as encoder:
+        number = int(encoder.token_ids([word])[0][1])
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    (table,) = (name for name in tensors if name.endswith("word_embeddings.weight"))
+    tensors[table][number] = np.where(np.arange(tensors[table].shape[1]) % 2, 3e38, -3e38)
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_numbers_that_are_not_finite_never_come_out_and_their_text_is_named(tmp_path: Path, precision: str) -> None:
+    texts = [*["this one is fine"] * 40, "this one says hello", *["this one is fine"] * 600]
+    with Encoder.load(overflowing(tmp_path / "tiny", "tiny_bert", "hello"), precision=precision, workers=2) as encoder:
+        assert np.isfinite(encoder.encode(texts[:40])).all()
+        for call in (encoder.encode, encoder.encode_tokens, encoder.encode_all):
+            with pytest.raises(ModelError, match=r"^tiny makes numbers that are not finite of text 41 of 641: its"):
+                call(texts)
+        with pytest.raises(ModelError, match="not finite"):
+            encoder.encode_long(texts[:41])
+
+
+def test_scores_that_are_not_finite_never_come_out(tmp_path: Path) -> None:
+    with CrossEncoder.load(overflowing(tmp_path / "ranker", "reranker_bert", "hello"), workers=1) as reranker:
+        assert np.isfinite(reranker.score("query", ["good", "better"])).all()
+        with pytest.raises(ModelError, match=r"^ranker makes numbers that are not finite of text 2 of 2"):
+            reranker.score("query", ["good", "hello"])
 
 
 def test_a_closed_encoder_says_so() -> None:

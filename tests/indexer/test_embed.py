@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import pytest
 
 from engine import Encoder, EngineError, TokenVectors
 from indexer.embed import EMBEDDED_STAMP, MOST_TEXTS, MeaningStage
@@ -33,9 +32,6 @@ class FakeEncoder:
         if any("impossible" in text for text in texts):
             raise EngineError("This text cannot be computed.")
         pooled = np.ones((len(texts), DIM), np.float32) / np.sqrt(np.float32(DIM))
-        for row, text in enumerate(texts):
-            if "infinite" in text:
-                pooled[row] = np.inf
         return pooled, self.encode_tokens(texts, role=role)
 
     def encode_tokens(self, texts: Sequence[str], *, role: str) -> list[TokenVectors]:
@@ -94,10 +90,9 @@ def test_a_text_longer_than_a_batch_still_goes(tmp_path: Path) -> None:
         assert run(stage) == 2
 
 
-@pytest.mark.parametrize("bad", ["impossible", "infinite"])
-def test_a_text_that_cannot_be_embedded_costs_only_itself(tmp_path: Path, bad: str) -> None:
+def test_a_text_that_cannot_be_embedded_costs_only_itself(tmp_path: Path) -> None:
     with Writer.open(tmp_path) as writer:
-        stage, _ = stage_with(writer, ["good", bad, "also good"])
+        stage, _ = stage_with(writer, ["good", "impossible", "also good"])
         assert run(stage) == 3
         counts = writer.counts()
         assert (counts.vectors, counts.pending_chunks) == (2, 0)
