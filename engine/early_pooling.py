@@ -3,6 +3,7 @@
 A step that turns every row by itself gives the same row whether it runs over all tokens or only over those that are
 pooled. So pooling moves up through such steps, and past attention: there every token is a key, and only the pooled one
 a query. What is left of the last layer is its keys and values over all tokens, and the rest over one row a text.
+The compiled kernels run these steps; NumPy, which defines what is right, runs the whole plan.
 """
 
 from __future__ import annotations

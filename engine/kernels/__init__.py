@@ -20,9 +20,9 @@ def scan_int8(codes: I8, scales: F32, query: F32) -> F32:
     found = library()
     if found is None:
         return reference.scan_int8(codes, scales, query)
-    from engine.kernels import native
+    from engine.kernels import search
 
-    return native.scan_int8(found, codes, scales, query)
+    return search.scan_int8(found, codes, scales, query)
 
 
 def pack_sign_bits(vectors: F32) -> U8:
@@ -30,9 +30,9 @@ def pack_sign_bits(vectors: F32) -> U8:
     found = library()
     if found is None or vectors.shape[0] == 0:
         return reference.pack_sign_bits(vectors)
-    from engine.kernels import native
+    from engine.kernels import search
 
-    return native.pack_sign_bits(found, vectors)
+    return search.pack_sign_bits(found, vectors)
 
 
 def maxsim_bits_argmax(query: F32, bits: U8, starts: I64) -> tuple[F32, I32]:
@@ -40,9 +40,9 @@ def maxsim_bits_argmax(query: F32, bits: U8, starts: I64) -> tuple[F32, I32]:
     found = library()
     if found is None or starts.shape[0] <= 1 or query.shape[0] == 0:
         return reference.maxsim_bits_argmax(query, bits, starts)
-    from engine.kernels import native
+    from engine.kernels import search
 
-    return native.maxsim_bits_argmax(found, query, bits, starts)
+    return search.maxsim_bits_argmax(found, query, bits, starts)
 
 
 def maxsim_bits(query: F32, bits: U8, starts: I64) -> NDArray[np.float32]:

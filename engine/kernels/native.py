@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Sequence
 from copy import copy
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,8 +14,8 @@ from numpy.typing import NDArray
 
 from engine.batch import Batch
 from engine.early_pooling import EarlyPooling, pool_early
-from engine.errors import KernelError
-from engine.kernels.loader import Library, pointer
+from engine.kernels.loader import Library
+from engine.kernels.threads import pool
 from engine.layers.attention import QueryRow
 from engine.layers.heads import Heads
 from engine.plan import Op, Plan, Rows, Value
@@ -65,54 +62,6 @@ class Buffer:
     rows: Rows
     first: int
     last: int
-
-
-class Pool:
-    """The worker threads of one cap; one job at a time. lock: held by whoever runs a job."""
-
-    def __init__(self, found: Library, workers: int):
-        self.workers, self._library = workers, found
-        self.lock = threading.Lock()
-        self._handle: int | None = self._start()
-        _pools.append(self)
-
-    @property
-    def handle(self) -> int:
-        """The threads, started where there are none; to be asked for with the lock held."""
-        if self._handle is None:
-            self._handle = self._start()
-        return self._handle
-
-    def forget_threads(self) -> None:
-        """In a forked child: the workers are not there, nor is the thread that may hold the lock.
-
-        What the old threads shared is in an unknown state, so it is left as it is, a few hundred bytes.
-        """
-        self.lock, self._handle = threading.Lock(), None
-
-    def _start(self) -> int:
-        handle: int | None = self._library.functions.ink_new_pool(self.workers)
-        if not handle:
-            raise KernelError(f"The system has no room for {self.workers} worker threads; use fewer workers.")
-        return handle
-
-
-_pools: list[Pool] = []  # all that were made: they live as long as the process
-
-
-def _after_fork() -> None:
-    for made in _pools:
-        made.forget_threads()
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-@cache
-def pool(found: Library, workers: int) -> Pool:
-    """The process's pool for this many workers: Encoders with the same cap share it, idle workers sleep."""
-    return Pool(found, workers)
 
 
 def _align(size: int, to: int) -> int:
@@ -406,45 +355,3 @@ def _share(buffers: list[Buffer]) -> tuple[list[tuple[int, Rows]], list[int]]:
         tenants[slot].append(buffer)
         slot_of[number] = slot
     return slots, slot_of
-
-
-def scan_int8(found: Library, codes: NDArray[np.int8], scales: F32, query: F32) -> F32:
-    """See reference.scan_int8."""
-    out = np.empty(codes.shape[0], np.float32)
-    arrays = _contiguous((codes, np.int8), (scales, np.float32), (query, np.float32))
-    _address_call(found, "scan_int8", *arrays, out, codes.shape[0], codes.shape[1])
-    return out
-
-
-def pack_sign_bits(found: Library, vectors: F32) -> NDArray[np.uint8]:
-    """See reference.pack_sign_bits."""
-    (x,) = _contiguous((vectors, np.float32))
-    out = np.empty((x.shape[0], x.shape[1] // 8), np.uint8)
-    _address_call(found, "pack_bits", x, out, x.shape[0], x.shape[1])
-    return out
-
-
-def maxsim_bits_argmax(
-    found: Library, query: F32, bits: NDArray[np.uint8], starts: NDArray[np.int64]
-) -> tuple[F32, NDArray[np.int32]]:
-    """See reference.maxsim_bits_argmax."""
-    q, bits, starts = _contiguous((query, np.float32), (bits, np.uint8), (starts, np.int64))
-    (count, dim), candidates = q.shape, starts.shape[0] - 1
-    depth = _align(dim, GROUP)
-    best, where = np.empty((candidates, count), np.float32), np.empty((candidates, count), np.int32)
-    scratch = np.empty(
-        4 * (count + count * PANEL + depth // GROUP * PANEL) + 2 * count * depth + depth * PANEL, np.uint8
-    )
-    _address_call(found, "maxsim", q, count, dim, bits, starts, candidates, best, where, scratch)
-    return best, where
-
-
-def _contiguous(*pairs: tuple[NDArray[Any], Any]) -> list[NDArray[Any]]:
-    return [np.ascontiguousarray(array, dtype) for array, dtype in pairs]
-
-
-def _address_call(found: Library, name: str, *arguments: Any) -> None:
-    kinds = getattr(found.functions, f"ink_{name}").argtypes[1:]
-    found.call(
-        name, *(pointer(a, k) if isinstance(a, np.ndarray) else a for a, k in zip(arguments, kinds, strict=True))
-    )

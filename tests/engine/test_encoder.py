@@ -14,7 +14,7 @@ import safetensors.numpy
 from engine import Cancelled, CrossEncoder, Encoder, EngineError, ModelError
 from engine.catalog import DEFAULT_MODEL
 from engine.kernels.loader import Library
-from engine.kernels.native import Pool
+from engine.kernels.threads import Pool
 from engine.weights.convert import convert
 from tests.goldens.texts import AWKWARD, ordinary
 
