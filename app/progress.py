@@ -68,6 +68,33 @@ class Progress:
         return (after - before) / (end - start) if end - start >= RATE_AFTER_S else 0.0
 
 
+class Steps:
+    """One progress line after another, as the steps of a longer work go on; use as a context manager."""
+
+    def __init__(self) -> None:
+        self._label, self._bar = "", Progress("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end_step()
+
+    def update(self, label: str, unit: str, done: int, total: int, note: str = "") -> None:
+        """`done` of `total` units of the step `label` are finished; another label is another line."""
+        if label != self._label:
+            self.end_step()
+            self._label, self._bar = label, Progress(label, unit=unit)
+        self._bar.update(done, total, note)
+
+    def end_step(self) -> None:
+        """Take the line away, for something else to be printed."""
+        self._bar.close()
+        self._label = ""
+
+
 def progress_text(label: str, done: int, total: int | None, unit: str, rate: float, note: str) -> str:
     """The line itself, e.g. `Indexing [####....] 120/480 files  31.2/s  0:12 left  notes.md`."""
     parts = [label]

@@ -17,6 +17,7 @@ from engine import EngineError
 Kind = Literal["lines", "jsonl", "whole"]
 
 CHUNK_BYTES = 1 << 16  # read at once, less where a pipe has less to give: what has come is answered without waiting
+STANDARD_INPUT = "Standard input"
 PORTION_LINES = 512
 PORTION_CHARS = 1 << 20  # of whole files; one that is longer goes alone
 
@@ -41,15 +42,16 @@ def given(texts: Sequence[str]) -> Iterator[list[Item]]:
 
 
 def from_standard_input(kind: Kind) -> Iterator[list[Item]]:
-    """Portions of standard input; with "whole" it is one text."""
+    """Portions of standard input; with "whole" it is one text. Raises EngineError where it is no text."""
     if kind == "whole":
-        yield [Item(text, {"text": text}) for text in [_decoded(sys.stdin.buffer.read())]]
+        text = _decoded(sys.stdin.buffer.read(), STANDARD_INPUT)
+        yield [Item(text, {"text": text})]
     else:
-        yield from _items(cast(Chunks, sys.stdin.buffer), kind, "Standard input")
+        yield from _items(cast(Chunks, sys.stdin.buffer), kind, STANDARD_INPUT)
 
 
 def from_files(files: Sequence[Path], kind: Kind) -> Iterator[list[Item]]:
-    """Portions of files. Raises EngineError for one that cannot be read."""
+    """Portions of files. Raises EngineError for one that cannot be read or is no text."""
     if kind == "whole":
         yield from _whole(files)
         return
@@ -62,7 +64,7 @@ def _whole(files: Sequence[Path]) -> Iterator[list[Item]]:
     portion, chars = list[Item](), 0
     for file in files:
         with _reading(file) as stream:
-            text = _decoded(stream.read())
+            text = _decoded(stream.read(), printable_path(str(file)))
         if portion and chars + len(text) > PORTION_CHARS:
             yield portion
             portion, chars = [], 0
@@ -90,7 +92,7 @@ def _items(stream: Chunks, kind: Kind, source: str) -> Iterator[list[Item]]:
         for line in lines:
             number += 1
             if kind == "lines":
-                text = _decoded(line, first=number == 1).rstrip("\r")
+                text = _decoded(line, f"{source}, line {number}", first=number == 1).rstrip("\r")
                 portion.append(Item(text, {"text": text}))
             elif line.strip():
                 portion.append(_parsed(line, f"{source}, line {number}", first=number == 1))
@@ -114,8 +116,9 @@ def _lines(stream: Chunks) -> Iterator[list[bytes]]:
 
 
 def _parsed(line: bytes, place: str, *, first: bool) -> Item:
+    text = _decoded(line, place, first=first)
     try:
-        values = json.loads(_decoded(line, first=first))
+        values = json.loads(text)
     except ValueError as error:
         raise EngineError(f"{place} is not JSON ({error}).") from error
     if not isinstance(values, dict) or not isinstance(values.get("text"), str):
@@ -124,6 +127,11 @@ def _parsed(line: bytes, place: str, *, first: bool) -> Item:
     return Item(values["text"], label)
 
 
-def _decoded(data: bytes, *, first: bool = True) -> str:
-    """Bytes that are no UTF-8 become U+FFFD; a byte order mark at the start goes."""
-    return data.decode("utf-8-sig" if first else "utf-8", "replace")
+def _decoded(data: bytes, place: str, *, first: bool = True) -> str:
+    """UTF-8, without a byte order mark at the start. Raises EngineError, which names the place, for anything else."""
+    try:
+        return data.decode("utf-8-sig" if first else "utf-8")
+    except UnicodeDecodeError as error:
+        raise EngineError(
+            f"{place} is not UTF-8 text (byte {error.start:,}); save text of another encoding as UTF-8 first."
+        ) from error

@@ -6,7 +6,7 @@ text in a batch, and one thread with several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from engine.fidelity import measure, probe_texts
 from engine.kernels.loader import REFERENCE
 from engine.layers.norm import of_unit_length
 from engine.options import available_precisions
+from engine.pace import Progress
 from engine.record import LEAST_LIKENESS
 from engine.reranker_folder import RerankerFolder, open_folder
 from engine.tokenizer import is_read_composed
@@ -88,13 +89,17 @@ def compare(found: Rows, wanted: Rows) -> Comparison:
 
 @dataclass(frozen=True)
 class Validation:
-    """What is validated. precision: "auto" for all that the folder allows. workers: threads to compare one with."""
+    """What is validated. precision: "auto" for all that the folder allows. workers: threads to compare one with.
+
+    progress: called with what is computed now, the texts done, and the texts in all.
+    """
 
     path: Path
     precision: str = "auto"
     workers: int = 2
     dim: int | None = None
     bound: float = FP32_BOUND
+    progress: Callable[[str, int, int], None] | None = None
 
     def against(self, reference: Sequence[ReferenceRow]) -> Iterator[Check]:
         """Ids, then vectors, with those of another program."""
@@ -116,14 +121,15 @@ class Validation:
         texts, rows = probe_texts(), dict[str, Rows]()
         for precision in self.precisions():
             with self._load(precision) as model:
-                isa, found = model.isa, _rows(model, texts)
+                isa, found = model.isa, _rows(model, texts, progress=self._telling(precision))
                 alone = [row for text in texts[::EVERY] for row in _rows(model, [text], query=texts[0])]
             rows[precision] = found
             # Only the compiled kernels promise every bit.
             bound = KERNEL_BOUND if isa == REFERENCE else 0.0
             yield _check_equal(f"alone and in a batch, {precision}", alone, found[::EVERY], bound)
             with self._load(precision, workers=1) as model:
-                yield _check_equal(f"1 and {self.workers} workers, {precision}", _rows(model, texts), found, bound)
+                single = _rows(model, texts, progress=self._telling(f"{precision}, 1 worker"))
+            yield _check_equal(f"1 and {self.workers} workers, {precision}", single, found, bound)
             yield self._check_kernels(precision, isa, texts, found[::EVERY])
         if {"int8", "fp32"} <= rows.keys():
             yield self._check_int8(texts, rows)
@@ -141,13 +147,19 @@ class Validation:
             return CrossEncoder.load(self.path, precision=precision, workers=threads, compiled=compiled)
         return Encoder.load(self.path, precision=precision, workers=threads, dim=self.dim, compiled=compiled)
 
+    def _telling(self, what: str) -> Progress | None:
+        """What tells how far a computation is, None where nobody asks."""
+        told = self.progress
+        return None if told is None else lambda done, total: told(what, done, total)
+
     def _check_vectors(self, model: Encoder, reference: Sequence[ReferenceRow]) -> Check:
         found: Rows = [np.zeros((0, 0), np.float32)] * len(reference)
         groups: dict[tuple[Role | None, str | None], list[int]] = {}
         for i, row in enumerate(reference):
             groups.setdefault((row.role, row.prompt), []).append(i)
         for (role, prompt), members in groups.items():
-            vectors = model.encode([reference[i].text for i in members], role=role, prompt=prompt)
+            texts, telling = [reference[i].text for i in members], self._telling(model.precision)
+            vectors = model.encode(texts, role=role, prompt=prompt, progress=telling)
             for i, vector in zip(members, vectors, strict=True):
                 found[i] = vector[None]
         result = compare(_unit(found), _unit([row.vector[None].astype(np.float32) for row in reference]))
@@ -165,7 +177,7 @@ class Validation:
         if isa == REFERENCE:
             return Check(name, None, "there are no compiled kernels here; NumPy computes")
         with self._load(precision, compiled=False) as plain:
-            wanted = _rows(plain, texts[::EVERY])
+            wanted = _rows(plain, texts[::EVERY], progress=self._telling(f"{precision} in NumPy"))
         if isinstance(plain, CrossEncoder):
             result = compare(found, wanted)
             bound = SCORE_BOUND * max(1.0, float(np.abs(np.concatenate(wanted)).max()))
@@ -181,7 +193,7 @@ class Validation:
         return Check(name, good, described, asdict(result))
 
     def _check_int8(self, texts: Sequence[str], rows: dict[str, Rows]) -> Check:
-        fidelity = measure(self.path, workers=self.workers)
+        fidelity = measure(self.path, workers=self.workers, progress=self._telling("int8 against fp32"))
         if fidelity is None:
             raise EngineError(f"{self.path} holds packed weights only.")  # which has one precision, and no comparison
         result = compare(_unit(rows["int8"]), _unit(rows["fp32"]))
@@ -236,13 +248,13 @@ def _check_equal(name: str, found: Rows, wanted: Rows, bound: float) -> Check:
     return Check(name, result.largest <= bound, described, {"largest": result.largest})
 
 
-def _rows(model: Model, texts: Sequence[str], query: str | None = None) -> Rows:
+def _rows(model: Model, texts: Sequence[str], query: str | None = None, progress: Progress | None = None) -> Rows:
     """What the model makes of texts: as documents, or as passages for `query` (the first text)."""
     if isinstance(model, CrossEncoder):
-        return list(model.score(texts[0] if query is None else query, texts)[:, None, None])
+        return list(model.score(texts[0] if query is None else query, texts, progress=progress)[:, None, None])
     if model.has_vectors:
-        return list(model.encode(texts, role="document")[:, None])
-    return [tokens.vectors for tokens in model.encode_tokens(texts, role="document")]
+        return list(model.encode(texts, role="document", progress=progress)[:, None])
+    return [tokens.vectors for tokens in model.encode_tokens(texts, role="document", progress=progress)]
 
 
 def _unit(rows: Rows) -> Rows:

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.formatter_class = __doc__, argparse.RawDescriptionHelpFormatter
     add("texts", nargs="*", metavar="TEXT", help="texts; - or none reads standard input")
     add("--file", type=given_path, action="append", metavar="F", dest="files", help="read F; may be given again")
-    add("--input", choices=("lines", "jsonl", "whole"), default="lines", help="what standard input and files hold: a "
+    add("--input", choices=("lines", "jsonl", "whole"), help="what standard input and files hold: a "
         'text a line; a JSON object a line with "text" and maybe "id"; or one text (lines)')  # fmt: skip
     model_help = f"catalog name or folder ({DEFAULT_MODEL})"
     add("--model", type=given_text, default=DEFAULT_MODEL, metavar="M", help=model_help)
@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overlap", type=count, metavar="N", help="tokens that neighbouring windows share (an eighth of one)")
     add("--workers", type=workers, metavar="N", help="threads at most")
     add("--tokens", action="store_true", help="one vector a token, not normalised, in place of one a text")
-    add("--format", choices=("jsonl", "npy"), default="jsonl")
+    add("--format", choices=("jsonl", "npy"), default="jsonl", help="npy holds the vectors alone, in the order of the "
+        "texts: no ids, no texts, no windows (jsonl)")  # fmt: skip
     add("--out", type=given_path, metavar="F", help="write to F instead of standard output")
     parser.set_defaults(usage_error=parser.error)
 
@@ -73,6 +74,12 @@ def _check_usage(args: argparse.Namespace) -> None:
         "--force-dim needs --dim": args.force_dim and args.dim is None,
         "--prompt takes the place of --role: give one of them": args.prompt is not None and args.role != "none",
         "texts or --file: give one of them": bool(args.texts and args.files),
+        "--input is of standard input and of files; texts that are given are taken as they are": (
+            args.input is not None and bool(args.texts) and args.texts != ["-"]
+        ),
+        "--dim cuts vectors of whole texts, --tokens gives those of tokens: give one of them": (
+            args.dim is not None and args.tokens
+        ),
         "- stands for standard input: give it alone": "-" in args.texts and len(args.texts) > 1,
         "no text given": not args.texts and not args.files and sys.stdin.isatty(),
         "--format npy is binary: give --out or send it to a file": (
@@ -92,11 +99,12 @@ def _writing(file: Path) -> BinaryIO:
 
 
 def _portions(args: argparse.Namespace) -> Iterator[list[Item]]:
+    kind: text_input.Kind = args.input or "lines"
     if args.files:
-        return text_input.from_files(args.files, args.input)
+        return text_input.from_files(args.files, kind)
     if args.texts and args.texts != ["-"]:
         return text_input.given(args.texts)
-    return text_input.from_standard_input(args.input)
+    return text_input.from_standard_input(kind)
 
 
 def _embed(args: argparse.Namespace, encoder: Encoder, out: BinaryIO) -> None:
@@ -109,7 +117,7 @@ def _embed(args: argparse.Namespace, encoder: Encoder, out: BinaryIO) -> None:
 
 
 def _write_all(args: argparse.Namespace, encoder: Encoder, out: BinaryIO, file: Npy | None) -> None:
-    done = 0
+    done, ids = 0, False
     shown = args.out is not None or not sys.stdout.isatty()  # on a terminal the rows show how far it is
     with Progress("Embedding", unit="texts") as bar:
         for portion in _portions(args):
@@ -123,8 +131,11 @@ def _write_all(args: argparse.Namespace, encoder: Encoder, out: BinaryIO, file: 
                     write_row(out, {**item.label, **row})
                 else:
                     file.write(row["vector"][None])
+                    ids = ids or "id" in item.label
             done += len(portion)
             out.flush()
+    if ids:
+        print("inkling: npy holds no ids; its rows are in the order of the texts.", file=sys.stderr)
 
 
 def _rows(args: argparse.Namespace, encoder: Encoder, portion: list[Item], report: Any) -> list[dict[str, Any]]:

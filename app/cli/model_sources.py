@@ -10,7 +10,7 @@ from typing import Any
 from app import settings
 from app.cli.arguments import given_text
 from app.cli.model_facts import fidelity_text
-from app.progress import Progress
+from app.progress import Steps
 from app.terminal import json_text, printable, printable_path
 from engine.errors import ModelError
 from engine.record import Record
@@ -93,17 +93,8 @@ def _tell(args: argparse.Namespace, path: Path, found: dict[str, Any], where: st
         print("int8 was not compared with fp32: fp32 needs more memory than is free, or there are int8 weights only")
 
 
-class _Steps:
-    """One progress line after another, as bringing a model in goes on; use as a context manager."""
-
-    def __init__(self) -> None:
-        self._label, self._bar = "", Progress("")
-
-    def __enter__(self) -> _Steps:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+class _Steps(Steps):
+    """The steps of bringing a model in."""
 
     def how(self, args: argparse.Namespace, *, move: bool = False) -> Import:
         """What the options ask for."""
@@ -112,7 +103,7 @@ class _Steps:
             measure=not args.no_measure,
             move=move,
             copying=lambda done, total: self._bytes("Packing" if args.pack else "Installing", done, total),
-            measuring=lambda done, total: self._update("Measuring int8", "texts", done, total),
+            measuring=lambda done, total: self.update("Measuring int8", "texts", done, total),
         )
 
     def receiving(self, done: int, total: int, name: str) -> None:
@@ -122,10 +113,4 @@ class _Steps:
         self._bytes("Unpacking", done, total)
 
     def _bytes(self, label: str, done: int, total: int, note: str = "") -> None:
-        self._update(label, "MB", done // MEGABYTE, total // MEGABYTE, note)
-
-    def _update(self, label: str, unit: str, done: int, total: int, note: str = "") -> None:
-        if label != self._label:
-            self._bar.close()
-            self._label, self._bar = label, Progress(label, unit=unit)
-        self._bar.update(done, total, note)
+        self.update(label, "MB", done // MEGABYTE, total // MEGABYTE, note)

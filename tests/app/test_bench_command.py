@@ -18,7 +18,7 @@ TINY = HERE / "tiny_bert"
 
 
 def bench(data: Path, *arguments: str, model: Path = TINY) -> int:
-    return cli.run(["--data-dir", str(data), "bench", "--model", str(model), "--seconds", "0", *arguments])
+    return cli.run(["--data-dir", str(data), "bench", "--model", str(model), "--seconds", "0.001", *arguments])
 
 
 def test_every_precision_and_worker_count_is_a_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,6 +53,14 @@ def test_texts_have_the_tokens_that_they_should(name: str) -> None:
         for tokens in (12, 30):
             (ids,) = encoder.token_ids([text_of(encoder, tokens)], prompt="")
             assert abs(len(ids) - tokens) <= 1
+
+
+@pytest.mark.parametrize("seconds", ["0", "-0.0", "-1", "nan", "inf", "3601", "soon", ""])
+def test_no_time_to_measure_in_is_wrong_usage(tmp_path: Path, seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        bench(tmp_path, f"--seconds={seconds}")
+    said = capsys.readouterr().err
+    assert caught.value.code == 2 and f"{seconds!r} is not a number of seconds above 0 and up to 3600" in said
 
 
 def test_trouble_of_the_measuring_process_is_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

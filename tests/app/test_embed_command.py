@@ -76,10 +76,10 @@ def test_standard_input_is_one_text_a_line(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", Input(b"first line\r\nzweite Zeile\n\n" + b"\xff end"))
+    monkeypatch.setattr(sys, "stdin", Input(b"first line\r\nzweite Zeile\n\n end"))
     assert embed(*arguments, data=tmp_path) == 0
     found = rows(capfdbinary.readouterr().out.decode())
-    assert [row["text"] for row in found] == ["first line", "zweite Zeile", "", "\ufffd end"]
+    assert [row["text"] for row in found] == ["first line", "zweite Zeile", "", " end"]
 
 
 def test_no_lines_give_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,18 +124,56 @@ def test_a_bad_line_is_a_sentence_with_its_number(
 
 def test_files_are_lines_json_lines_or_one_text_each(tmp_path: Path, encoder: Encoder) -> None:
     one, two, out = tmp_path / "one.txt", tmp_path / "two.txt", tmp_path / "out"
-    one.write_bytes(b"first\nsecond\xff")
+    one.write_bytes(b"first\nsecond")
     two.write_text('{"text": "third"}')
     files = ("--file", str(one), "--file", str(two), "--out", str(out))
     assert embed(*files, data=tmp_path) == 0
-    assert [row["text"] for row in rows(out.read_text())] == ["first", "second\ufffd", '{"text": "third"}']
+    assert [row["text"] for row in rows(out.read_text())] == ["first", "second", '{"text": "third"}']
     assert embed(*files, "--input", "whole", data=tmp_path) == 0
     found = rows(out.read_text())
     assert [row["file"] for row in found] == [str(one), str(two)] and "text" not in found[0]
-    wanted = encoder.encode(["first\nsecond\ufffd", '{"text": "third"}'])
+    wanted = encoder.encode(["first\nsecond", '{"text": "third"}'])
     np.testing.assert_array_equal(np.array([row["vector"] for row in found], np.float32), wanted)
     assert embed("--file", str(two), "--input", "jsonl", "--out", str(out), data=tmp_path) == 0
     assert [row["text"] for row in rows(out.read_text())] == ["third"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "place"),
+    [
+        ("lines", b"first\nsec\xffond\n", ", line 2 is not UTF-8 text (byte 3)"),
+        ("lines", "UTF-16".encode("utf-16"), ", line 1 is not UTF-8 text (byte 0)"),
+        ("jsonl", b'{"text": "a"}\n{"text": "\xe9"}', ", line 2 is not UTF-8 text (byte 10)"),
+        ("whole", b"first\nsec\xffond\n", " is not UTF-8 text (byte 9)"),
+        ("whole", b"x" * 1234 + b"\xc3", " is not UTF-8 text (byte 1,234)"),
+    ],
+)
+def test_what_is_no_text_is_refused_where_it_begins(
+    kind: str,
+    content: bytes,
+    place: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "file.bin"
+    file.write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", Input(content))
+    for source, arguments in ((str(file), ["--file", str(file)]), ("Standard input", [])):
+        assert embed(*arguments, "--input", kind, "--out", str(tmp_path / "out"), data=tmp_path) == 1
+        assert capsys.readouterr().err.startswith(f"inkling: {source}{place}; save text of another encoding")
+
+
+def test_npy_without_ids_says_so_and_keeps_the_order(
+    tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, options = tmp_path / "out.npy", ("--input", "jsonl", "--format", "npy", "--out")
+    for lines, said in (('{"text": "one"}\n{"id": 3, "text": "two"}', "npy holds no ids"), ('{"text": "one"}', "")):
+        monkeypatch.setattr(sys, "stdin", Input(lines.encode()))
+        assert embed(*options, str(out), data=tmp_path) == 0
+        np.testing.assert_array_equal(np.load(out), encoder.encode(["one", "two"][: lines.count("text")]))
+        err = capsys.readouterr().err
+        assert said in err and bool(err) == bool(said)
 
 
 def test_whole_files_go_in_portions_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +273,8 @@ def test_a_reader_that_leaves_early_hears_no_complaint(tmp_path: Path) -> None:
         ["x", "--tokens", "--long"],
         ["x", "--overlap", "3"],
         ["x", "--force-dim"],
+        ["x", "--input", "lines"],
+        ["x", "--dim", "64", "--tokens"],
         ["x", "--prompt", "p", "--role", "query"],
         ["x", "--file", "f"],
         ["x", "--role", "poet"],

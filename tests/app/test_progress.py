@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from app.progress import Progress, clock, progress_text
+from app.progress import Progress, Steps, clock, progress_text
 
 
 class Terminal(io.StringIO):
@@ -27,6 +27,19 @@ def test_a_terminal_sees_the_count_and_a_clean_line_afterwards() -> None:
     shown = terminal.getvalue()
     assert "5/10 files" in shown and "a.txt" in shown
     assert shown.endswith("\r\x1b[K")
+
+
+def test_steps_are_one_line_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Steps() as steps:
+        steps.update("Copying", "MB", 1, 2)
+        steps.update("Measuring", "texts", 3, 4, "int8")
+        before = terminal.getvalue()
+        steps.end_step()
+        assert terminal.getvalue() == before + "\r\x1b[K"
+    lines = before.split("\r\x1b[K")
+    assert "Copying" in lines[1] and lines[2] == "" and "3/4 texts" in lines[3] and "int8" in lines[3]
 
 
 def test_updates_are_drawn_ten_times_a_second_at_most_but_the_end_always() -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +257,19 @@ def test_a_model_that_is_cut_is_compared_with_cut_vectors(tmp_path: Path, capsys
     assert validate(tmp_path, "--reference", str(file), "--dim", "32", model=folder) == 0
     assert validate(tmp_path, "--reference", str(file), "--dim", "31", model=folder) == 1
     assert "only to 32" in capsys.readouterr().err
+
+
+def test_a_bound_without_a_reference_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        validate(tmp_path, "--bound", "0.1")
+    assert caught.value.code == 2 and "--bound is of the differences to a --reference" in capsys.readouterr().err
+
+
+def test_a_terminal_sees_how_far_it_is_and_then_the_checks_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert validate(tmp_path, "--precision", "int8") == 0
+    shown = capsys.readouterr()
+    assert "Computing int8  [" in shown.err and "Computing int8 in NumPy  [" in shown.err and "texts" in shown.err
+    assert shown.err.endswith("\r\x1b[K") and all(line[:3] in ("ok ", "-- ") for line in shown.out.splitlines())
