@@ -108,8 +108,8 @@ def test_scores_are_those_of_the_whole_plan_to_the_bit(
     passages = [*AWKWARD.values(), *ordinary(8)]
     with CrossEncoder(folder, precision, workers=2) as reranker:
         scores = reranker.score("what is tea", passages, raw=True)
-        run = reranker._computation.run
-        monkeypatch.setattr(reranker._computation, "run", lambda batch, want_tokens: run(batch, want_tokens=True))
+        run = reranker._computation.opened()
+        monkeypatch.setattr(reranker._computation, "_run", lambda batch, want_tokens: run(batch, True))
         np.testing.assert_array_equal(reranker.score("what is tea", passages, raw=True), scores)
 
 
