@@ -13,6 +13,7 @@ import logging
 import os
 import threading
 import time
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -129,7 +130,6 @@ class Handler(BaseHTTPRequestHandler):
     server: Listener
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "inkling", ""
-    error_content_type, error_message_format = "text/plain", "%(message)s\n"
     timeout = QUIET_SECONDS
     # An answer in two small packets would wait for the first one's acknowledgement: 40 ms.
     wbufsize, disable_nagle_algorithm = -1, True
@@ -149,6 +149,15 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self.command)
 
     do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _other
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the class above calls of a method that it does not know, and of what is no request at all."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:
+            self._other()
+            return
+        self.close_connection = True
+        self._send(code, described("", Refusal(code, message or HTTPStatus(code).phrase)), "")
+        self.server.service.metrics.answered("other", code, 0.0)
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Nothing is printed: what is asked is nobody else's business."""

@@ -209,7 +209,7 @@ def test_get_is_no_way_to_send_texts(server: Listener) -> None:
     assert ask(server, "/embed", method="OPTIONS", headers={"Origin": "http://evil.example"})[0] == 403
 
 
-@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get"])
 def test_other_methods_are_refused_in_json_and_counted(server: Listener, method: str) -> None:
     def counted() -> int:
         found = re.search(r'requests_total{path="/embed",status="405"} (\d+)', ask(server, "/metrics")[1])
@@ -220,6 +220,27 @@ def test_other_methods_are_refused_in_json_and_counted(server: Listener, method:
     assert (status, answer["error"]) == (405, f"/embed does not take {method}.")
     assert counted() == before + 1
     assert ask(server, "/nowhere", method=method)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "sentence"),
+    [
+        (b"nonsense\r\n\r\n", b"400 ", "Bad request syntax ('nonsense')"),
+        (b"GET / HTTP/x.y\r\n\r\n", b"400 ", "Bad request version ('HTTP/x.y')"),
+        (b"GET / HTTP/3.0\r\n\r\n", b"505 ", "Invalid HTTP version (3.0)"),
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414 ", "Too Long"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", b"431 ", "Line too long"),
+    ],
+)
+def test_what_is_no_request_is_refused_in_json(server: Listener, request_: bytes, status: bytes, sentence: str) -> None:
+    head, _, body = raw(server, request_).partition(b"\r\n\r\n")
+    if head.startswith(b"HTTP/"):
+        assert head.startswith(b"HTTP/1.1 " + status) and b"Content-Type: application/json" in head
+    else:  # to a client of HTTP 0.9, which knows no head
+        body = head
+    answer = json.loads(body)
+    assert sentence in answer["error"] and answer["error_type"] in ("Validation", "Backend")
+    assert ask(server, "/health")[0] == 200
 
 
 def test_what_a_path_takes_is_told_with_a_405(server: Listener) -> None:
