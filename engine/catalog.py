@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -116,12 +116,24 @@ def is_model_folder(path: Path) -> bool:
 
 
 def no_model(path: Path) -> str:
-    """Why a path that is no model folder is none, in a sentence."""
+    """Why a path that is no model folder is none, and which one may have been meant."""
+    if not path.exists():
+        return f"{path} is not there, so it is no model folder."
     if not path.is_dir():
-        what = "is a file and no folder" if path.exists() else "is not there"
-        return f"{path} {what}, so it is no model folder."
+        return f"{path} is a file and no folder, so it is no model folder.{_meant([path.parent])}"
     others = other_weights(path)
-    return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model.{others}"
+    inner = sorted(folder for pattern in ("*", "snapshots/*") for folder in path.glob(pattern))
+    hint = others or _meant(inner)
+    return f"{path} is a folder, but it holds no config.json and no modules.json, so it is no model.{hint}"
+
+
+def _meant(folders: Sequence[Path]) -> str:
+    """A question about the first of these that is a whole model, not one module of it; "" where none is."""
+    for folder in folders:
+        tokenizer = any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"))
+        if (folder / "modules.json").is_file() or (tokenizer and (folder / "config.json").is_file()):
+            return f" Did you mean {folder}?"
+    return ""
 
 
 def local_models(models_dir: Path | None = None) -> dict[str, Path]:

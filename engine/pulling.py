@@ -49,7 +49,7 @@ def pull(
 
     Raises HubError (the network and the hub) and ModelError (what cannot be computed); nothing half is left then.
     """
-    wanted = wanted_model(text)
+    wanted = wanted_model(text, models_dir)
     known = _known(wanted)
     found = pulled_model(wanted, models_dir, bundled=not text.startswith(HUB))
     if found is not None:
@@ -76,7 +76,7 @@ def pull(
     return Pulled(path, wanted.hub_id, repository.commit, fresh=True)
 
 
-def wanted_model(text: str) -> HubName:
+def wanted_model(text: str, models_dir: Path) -> HubName:
     """What to fetch: a name of the catalog, OWNER/NAME, or hf:OWNER/NAME, each with @REVISION or not.
 
     A known model is taken at the catalog's revision where none is given. What looks like a path on this machine is
@@ -86,7 +86,8 @@ def wanted_model(text: str) -> HubName:
     if not text.startswith(HUB):
         _refuse_paths(name)
         if "/" not in name and Catalog.load().find(name) is None:
-            model_path(name)  # says what there is, and what is spelled almost so
+            path = model_path(name, models_dir)  # says what there is, and what is spelled almost so
+            raise ModelError(f"{path.name} is here already, in {path}; a model of the hub is named OWNER/NAME.")
     wanted = HubName.parse(text)
     known = _known(wanted) if text.startswith(HUB) else Catalog.load().find(wanted.hub_id)
     return wanted if known is None else HubName(known.hub_id, wanted.revision or known.revision)
@@ -132,7 +133,7 @@ def _refuse_taken(target: Path, wanted: HubName) -> None:
 
 def forget_part(text: str, models_dir: Path) -> int:
     """Delete what has arrived of a model that was never fetched to the end; returns the bytes. Raises ModelError."""
-    part = models_dir / PLACE / _flat(wanted_model(text).hub_id)
+    part = models_dir / PLACE / _flat(wanted_model(text, models_dir).hub_id)
     size = sum(file.stat().st_size for file in part.rglob("*") if file.is_file())
     shutil.rmtree(part, ignore_errors=True)
     return size

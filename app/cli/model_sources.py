@@ -34,6 +34,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", type=given_text, metavar="PATH", help="a folder, a zip file, a wheel, or FILE::FOLDER inside it"
     )
+    parser.add_argument("--name", type=given_text, metavar="N", help="what to call it here (as it is published)")
     _add_common(parser)
 
 
@@ -72,10 +73,10 @@ def bring_in(args: argparse.Namespace) -> int:
     models_dir = args.folders.models
     with _Steps() as steps:
         if inner is None and not archive.is_archive(path):
-            target = import_model(path, models_dir, steps.how(args))
+            target = import_model(path, models_dir, steps.how(args, name=args.name))
         else:
             with archive.unpacked(path, inner, models_dir, steps.unpacking) as folder:
-                target = import_model(folder, models_dir, steps.how(args, move=True))
+                target = import_model(folder, models_dir, steps.how(args, move=True, name=args.name))
     _tell(args, target, {}, "is now in")
     return 0
 
@@ -96,12 +97,13 @@ def _tell(args: argparse.Namespace, path: Path, found: dict[str, Any], where: st
 class _Steps(Steps):
     """The steps of bringing a model in."""
 
-    def how(self, args: argparse.Namespace, *, move: bool = False) -> Import:
+    def how(self, args: argparse.Namespace, *, move: bool = False, name: str | None = None) -> Import:
         """What the options ask for."""
         return Import(
             pack=args.pack,
             measure=not args.no_measure,
             move=move,
+            name=name,
             copying=lambda done, total: self._bytes("Packing" if args.pack else "Installing", done, total),
             measuring=lambda done, total: self.update("Measuring int8", "texts", done, total),
         )

@@ -6,19 +6,16 @@ import argparse
 import os
 import shutil
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from app import settings
-from app.cli import model_facts, model_sources, models_cache
+from app.cli import model_facts, model_list, model_sources, models_cache
 from app.cli.arguments import given_path, given_text
 from app.progress import Progress
 from app.terminal import json_text, printable, printable_path
-from engine.catalog import BUNDLED_MODELS, Catalog, CatalogModel, local_models, model_path
+from engine.catalog import local_models, model_path
 from engine.errors import ModelError
-from engine.models import FAMILIES
-from engine.reranker_folder import RerankerFolder, open_folder
 from engine.weights import opening
 from engine.weights.convert import convert
 from engine.weights.importing import verify
@@ -57,51 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do the action; the exit code."""
     actions = {
-        "list": _list, "show": model_facts.show, "pull": model_sources.pull_model, "import": model_sources.bring_in,
-        "verify": _verify, "remove": _remove, "convert": _convert, "cache": models_cache.run,
+        "list": model_list.show_all, "show": model_facts.show, "pull": model_sources.pull_model,
+        "import": model_sources.bring_in, "verify": _verify, "remove": _remove, "convert": _convert,
+        "cache": models_cache.run,
     }  # fmt: skip
     return actions[args.action](args)
-
-
-def _list(args: argparse.Namespace) -> int:
-    here = local_models(args.folders.models)
-    catalog = Catalog.load()
-    rows = [_row(catalog.find(name), name, path) for name, path in here.items()]
-    rows += [_row(model, model.name, None) for model in catalog if model.name not in here]
-    if args.json:
-        print(json_text(rows, indent=1))
-        return 0
-    for row in rows:
-        sizes = f"{row['dim'] or '':>5} {row['max_tokens'] or '':>6}"
-        facts = f"{','.join(row['languages']):<13} {row['licence'] or '':<19}"
-        print(printable(f"{row['name']:<38} {sizes}  {facts} {_where(row)}".rstrip()))
-    return 0
-
-
-def _where(row: dict[str, Any]) -> str:
-    if not row["computed"]:
-        return "not computed yet"
-    return "" if row["path"] is None else "here" if row["bundled"] else "imported"
-
-
-def _row(known: CatalogModel | None, name: str, path: Path | None) -> dict[str, Any]:
-    dim, max_tokens = (known.dim, known.max_tokens) if known else (None, None)
-    if known is None and path is not None:
-        with suppress(ModelError):  # a broken folder is listed too; `verify` says what is wrong with it
-            folder = open_folder(path)
-            dim = 1 if isinstance(folder, RerankerFolder) else folder.dim
-            max_tokens = folder.max_tokens
-    return {
-        "name": name,
-        "path": None if path is None else str(path),
-        "bundled": path is not None and path.parent == BUNDLED_MODELS,
-        "computed": known is None or known.model_type in FAMILIES,
-        "hub_id": known.hub_id if known else None,
-        "dim": dim,
-        "max_tokens": max_tokens,
-        "languages": list(known.languages) if known else [],
-        "licence": known.licence if known else None,
-    }
 
 
 def _verify(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from engine.catalog import Catalog, CatalogModel, local_models
 from engine.errors import EngineError, ModelError
 from engine.folder import ModelFolder
 from engine.models import static
+from engine.prompts import read_prompts
 from engine.record import LEAST_LIKENESS, Record
 from engine.reranker_folder import RerankerFolder, open_folder
 from engine.vocabularies import SENTENCEPIECE_FILES
@@ -24,6 +26,7 @@ from engine.weights.sources import find_sources
 from engine.weights.staging import new_folder, sweep
 
 COPY_CHUNK_BYTES = 1 << 22
+_NAME = re.compile(r"[^\W_](?:[\w.-]{0,98}\w)?")
 OF_FOLDER = (
     "modules.json", "config_sentence_transformers.json", "artifact.metadata", "README.md", *LICENCE_FILES
 )  # fmt: skip
@@ -50,13 +53,15 @@ class Import:
     """How to bring a model in.
 
     pack: keep only int8 weights. measure: compare int8 with fp32. move: take the source's files instead of copying
-    them; the source is to be thrown away. record: what is known of where it comes from.
+    them; the source is to be thrown away. name: what to call it, None for its own name.
+    record: what is known of where it comes from.
     copying: called with bytes done and in all. measuring: called with texts done and in all.
     """
 
     pack: bool = False
     measure: bool = True
     move: bool = False
+    name: str | None = None
     record: Record = field(default_factory=Record)
     copying: packed.Progress | None = None
     measuring: fidelity.Progress | None = None
@@ -99,7 +104,7 @@ def _is_genuine_packed(weights: Weights) -> bool:
 
 
 def import_model(source: Path, models_dir: Path, how: Import | None = None) -> Path:
-    """Bring a model's folder, checked and measured first, to `models_dir` under its own name; returns where it is now.
+    """Bring a model's folder, checked and measured first, to `models_dir`; returns where it is now.
 
     A model that ships with the program keeps its name, so a second one of that name comes in as NAME-published.
     Raises ModelError where the model is broken or the name is taken, EngineError where int8 is not to be had of it.
@@ -112,9 +117,12 @@ def import_model(source: Path, models_dir: Path, how: Import | None = None) -> P
         is_packed = packed.is_packed(weights)
         known = None if is_packed else identify(folder, weights)
         files = [*_present(folder), *weights.paths]
-    target = models_dir / _name(folder, known)
+    target = models_dir / (_name(folder, known) if how.name is None else _given_name(how.name, folder, known))
     if target.exists():
-        raise ModelError(f"{target} exists already; `inkling models remove {target.name}` makes room for another.")
+        raise ModelError(
+            f"{target} exists already; `inkling models remove {target.name}` makes room for another, and `inkling "
+            f"models import --name` brings one in under another name."
+        )
     record = _record(source, known, how)
     if how.pack and not is_packed:
         _refuse_bad_int8(target.name, record)
@@ -133,12 +141,36 @@ def free_name(name: str) -> str:
 
 def _name(folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> str:
     name = free_name(known.name if known else folder.name)
+    _check_pooled(folder, name)
+    return name
+
+
+def _given_name(name: str, folder: ModelFolder | RerankerFolder, known: CatalogModel | None) -> str:
+    """A name that was asked for; ModelError where it is none, is another's, or hides what is known of this model."""
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"{name!r} is no name for a model: up to 100 letters, digits, and any of '._-' between them.")
+    catalog = Catalog.load()
+    named, known = catalog.find(name), known or catalog.find(folder.name)
+    if named is not None and (named != known or free_name(named.name) != named.name):
+        raise ModelError(f"{name!r} is the name of another model, known or shipped with the program; give another one.")
+    if named is None and known is not None and isinstance(folder, ModelFolder):
+        own = read_prompts(folder.path, None), ()
+        if (read_prompts(folder.path, known), known.matryoshka) != own:
+            raise ModelError(
+                f"{folder.path} does not say by itself with which prefixes and widths {known.name} is used; that is "
+                f"known of that name, so it must keep it."
+            )
+    _check_pooled(folder, name)
+    return name
+
+
+def _check_pooled(folder: ModelFolder | RerankerFolder, name: str) -> None:
+    """Refuse a name under which nothing would say how tokens become one vector."""
     needs_name = isinstance(folder, ModelFolder) and folder.late is None and folder.model_type != static.MODEL_TYPE
     if needs_name and Catalog.load().find(name) is None and not (folder.path / "modules.json").is_file():
         raise ModelError(
             f"{folder.path / 'modules.json'} is missing; under the name {name} nothing would say how to pool."
         )
-    return name
 
 
 def _record(source: Path, known: CatalogModel | None, how: Import) -> Record:

@@ -10,6 +10,7 @@ import pytest
 
 from app import cli
 from engine.catalog import BUNDLED_MODELS
+from engine.record import Record
 
 GOLDENS = Path(__file__).parent.parent / "goldens"
 TINY = GOLDENS / "tiny_bert"
@@ -18,6 +19,10 @@ TINY = GOLDENS / "tiny_bert"
 @pytest.fixture
 def data(tmp_path: Path) -> str:
     return str(tmp_path / "data")
+
+
+def megabytes(folder: Path) -> str:
+    return f"{sum(file.stat().st_size for file in folder.rglob('*') if file.is_file()) / 1e6:.1f}"
 
 
 def test_list_shows_what_is_here_first(data: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,8 +34,98 @@ def test_list_shows_what_is_here_first(data: str, capsys: pytest.CaptureFixture[
     assert rows["all-MiniLM-L6-v2"]["bundled"] and rows["tiny_bert"]["path"].startswith(data)
     assert rows["bge-small-en-v1.5"]["path"] is None and rows["bge-m3"]["computed"]
     assert cli.run(["--data-dir", data, "models", "list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(rows) and lines[0].startswith("all-MiniLM-L6-v2") and lines[0].endswith("here")
+    heads, first, second, *others = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["model", "dim", "tokens", "MB", "precision", "languages", "licence", "where"]
+    size = megabytes(BUNDLED_MODELS / "all-MiniLM-L6-v2")
+    assert first.split() == ["all-MiniLM-L6-v2", "384", "256", size, "int8", "en", "Apache-2.0", "here"]
+    assert len(others) == len(rows) - 2
+    assert second.split() == ["tiny_bert", "64", "48", megabytes(Path(data, "models", "tiny_bert")), "int8", "imported"]
+
+
+def test_list_tells_what_is_known_of_an_import(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY), "--name", "bad", "--no-measure"]) == 0
+    folder = Path(data, "models", "tiny")
+    shutil.copytree(Path(data, "models", "bad"), folder)
+    Record("OWNER/tiny", "0123456789" * 4).write(folder)
+    Path(data, "models", "bad", "config.json").write_text("{}")
+    capsys.readouterr()
+    assert cli.run(["--data-dir", data, "models", "list"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["tiny"].endswith("imported from OWNER/tiny@0123456") and " int8 " in lines["tiny"]
+    assert lines["bad"].endswith("broken: `inkling models verify` says why")
+    assert cli.run(["--data-dir", data, "models", "list", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    found = {key: rows["tiny"][key] for key in ("source", "revision", "bytes", "dim", "precision", "problem")}
+    assert found == {
+        "source": "OWNER/tiny", "revision": "0123456789" * 4, "bytes": size, "dim": 64, "precision": "int8",
+        "problem": None,
+    }  # fmt: skip
+    assert "model_type" in rows["bad"]["problem"] and len({frozenset(row) for row in rows.values()}) == 1
+
+
+def test_an_import_may_be_given_a_name(tmp_path: Path, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bring = ["--data-dir", data, "models", "import", "--no-measure"]
+    assert cli.run([*bring, str(TINY), "--name", "größer.2"]) == 0
+    archive = shutil.make_archive(str(tmp_path / "one"), "zip", GOLDENS, "tiny_bert")
+    assert cli.run([*bring, archive, "--name", "Other_one", "--pack", "--json"]) == 0
+    assert '"name": "Other_one"' in capsys.readouterr().out
+    assert sorted(path.name for path in Path(data, "models").iterdir()) == ["Other_one", "größer.2"]
+    assert cli.run(["--data-dir", data, "embed", "--model", "größer.2", "--workers", "1", "x"]) == 0
+    assert cli.run([*bring, str(TINY), "--name", "Other_one"]) == 1
+    assert "exists already" in capsys.readouterr().err
+    for name in (".hidden", "a/b", "..", "a b", "x" * 101, "dot.", "-x"):
+        assert cli.run([*bring, str(TINY), f"--name={name}"]) == 1
+        assert "is no name for a model" in capsys.readouterr().err
+    for name in ("all-minilm-l6-v2", "bge-m3"):
+        assert cli.run([*bring, str(TINY), "--name", name]) == 1
+        assert "is the name of another model" in capsys.readouterr().err
+
+
+def test_a_name_that_says_how_to_use_a_model_is_kept(
+    tmp_path: Path, data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(TINY, tmp_path / "e5-small-v2", ignore=shutil.ignore_patterns("config_sentence*"))
+    bring = ["--data-dir", data, "models", "import", "--no-measure", str(tmp_path / "e5-small-v2")]
+    assert cli.run([*bring, "--name", "mine"]) == 1
+    assert "with which prefixes and widths e5-small-v2 is used" in capsys.readouterr().err
+    assert cli.run([*bring, "--name", "e5-small-v2"]) == 0
+    shutil.copytree(TINY, tmp_path / "gte-small", ignore=shutil.ignore_patterns("modules.json"))
+    assert cli.run([*bring[:-1], str(tmp_path / "gte-small"), "--name", "mine"]) == 1
+    assert "under the name mine nothing would say how to pool" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("inner", "meant"), [("sub", True), ("snapshots/0123", True), ("1_Pooling", False)])
+def test_a_model_within_the_folder_that_was_given_is_pointed_at(
+    tmp_path: Path, data: str, inner: str, meant: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(TINY if meant else TINY / "1_Pooling", tmp_path / "outer" / inner)
+    for command in (["models", "import", str(tmp_path / "outer")], ["embed", "--model", str(tmp_path / "outer"), "x"]):
+        assert cli.run(["--data-dir", data, *command]) == 1
+        said = capsys.readouterr().err
+        assert "holds no config.json" in said and (f"Did you mean {tmp_path / 'outer' / inner}?" in said) == meant
+    if meant:
+        file = tmp_path / "outer" / inner / "model.safetensors"
+        assert cli.run(["--data-dir", data, "embed", "--model", str(file), "x"]) == 1
+        said = capsys.readouterr().err
+        assert f"is a file and no folder, so it is no model folder. Did you mean {file.parent}?" in said
+
+
+def test_a_folder_of_other_weights_says_which(tmp_path: Path, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(TINY, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors"))
+    (tmp_path / "model" / "onnx").mkdir()
+    (tmp_path / "model" / "onnx" / "model.onnx").write_bytes(b"onnx")
+    assert cli.run(["--data-dir", data, "models", "import", str(tmp_path / "model")]) == 1
+    assert "model.onnx is ONNX; this program reads model.safetensors only" in capsys.readouterr().err
+
+
+def test_pull_knows_what_was_imported(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--data-dir", data, "models", "import", str(TINY), "--no-measure"]) == 0
+    capsys.readouterr()
+    assert cli.run(["--data-dir", data, "models", "pull", "tiny_bird"]) == 1
+    assert "Did you mean tiny_bert? Models here: all-MiniLM-L6-v2, tiny_bert." in capsys.readouterr().err
+    assert cli.run(["--data-dir", data, "models", "pull", "tiny_bert"]) == 1
+    assert "tiny_bert is here already, in " in capsys.readouterr().err
 
 
 def test_an_imported_model_is_known_by_its_name(data: str, capsys: pytest.CaptureFixture[str]) -> None:
