@@ -96,6 +96,42 @@ class Backbone:
         return cls(path, static.MODEL_TYPE, config, config["max_tokens"], lowercase=False)
 
 
+@dataclass(frozen=True)
+class ReadFolder:
+    """What a model's folder and a reranker's have in common.
+
+    path: the folder. backbone: its Transformer module, mostly in the same folder.
+    """
+
+    path: Path
+    name: str
+    backbone: Backbone
+
+    @property
+    def transformer(self) -> Path:
+        """Where config.json, the tokenizer and the weights lie."""
+        return self.backbone.path
+
+    @property
+    def model_type(self) -> str:
+        return self.backbone.model_type
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The canonical config."""
+        return self.backbone.config
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest input in tokens, special tokens included."""
+        return self.backbone.max_tokens
+
+    @property
+    def hidden(self) -> int:
+        """Width of a token state."""
+        return int(self.config["hidden_size"])
+
+
 def _family_config(file: Path) -> tuple[str, dict[str, Any]]:
     """The family's name and its canonical config, checked."""
     published = read_json(file)

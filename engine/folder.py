@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from engine.arguments import whole_number
-from engine.backbone import TRANSFORMER_CONFIGS, Backbone
+from engine.backbone import TRANSFORMER_CONFIGS, Backbone, ReadFolder
 from engine.catalog import Catalog, CatalogModel, is_model_folder, no_model
 from engine.errors import EngineError, ModelError
 from engine.late import LateInteraction, read_late, read_stanford
@@ -45,19 +44,15 @@ STANFORD = "HF_ColBERT"
 
 
 @dataclass(frozen=True)
-class ModelFolder:
+class ModelFolder(ReadFolder):
     """One model folder, read and checked.
 
-    path: the folder. backbone: its Transformer module (mostly in the same folder).
     pooling: a member of POOLING_MODES. include_prompt: whether the prefix's tokens are pooled too.
     head: what happens to the pooled row, in order. prompts: "query" and "document" prefixes, maybe "";
     default_prompt: the prefix of a text without a role. matryoshka: widths to which vectors may be cut.
     late: how a model of late interaction reads queries and documents; its head works on every token.
     """
 
-    path: Path
-    name: str
-    backbone: Backbone
     pooling: str
     include_prompt: bool
     head: tuple[Dense | Normalize, ...]
@@ -115,25 +110,6 @@ class ModelFolder:
             late=late,
         )
 
-    @property
-    def transformer(self) -> Path:
-        """Where config.json, the tokenizer and the weights lie."""
-        return self.backbone.path
-
-    @property
-    def model_type(self) -> str:
-        return self.backbone.model_type
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The canonical config."""
-        return self.backbone.config
-
-    @property
-    def max_tokens(self) -> int:
-        """Longest input in tokens, special tokens included."""
-        return self.backbone.max_tokens
-
     def with_max_tokens(self, max_tokens: int) -> ModelFolder:
         """The same for inputs cut at `max_tokens`; EngineError where the model does not take so many, or so few."""
         own = self.max_tokens if self.late is None else self.late.lengths["document"] or self.max_tokens
@@ -141,11 +117,6 @@ class ModelFolder:
         if not 1 <= max_tokens <= own:
             raise EngineError(f"{self.name} takes texts of up to {own} tokens; {max_tokens} is not possible.")
         return replace(self, backbone=replace(self.backbone, max_tokens=max_tokens)) if max_tokens < own else self
-
-    @property
-    def hidden(self) -> int:
-        """Width of a token state."""
-        return int(self.config["hidden_size"])
 
     @property
     def dim(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.backbone import Backbone
+from engine.backbone import Backbone, ReadFolder
 from engine.catalog import Catalog
 from engine.errors import ModelError
 from engine.folder import ModelFolder, folder_name
@@ -40,12 +40,12 @@ ACTIVATIONS: dict[str, Callable[[F32], F32]] = {
 
 
 @dataclass(frozen=True)
-class RerankerFolder:
-    """One reranker, read and checked. path: the folder; activation: what makes the score of the logit."""
+class RerankerFolder(ReadFolder):
+    """One reranker, read and checked. activation: what makes the score of the logit.
 
-    path: Path
-    name: str
-    backbone: Backbone
+    max_tokens is of query and passage together.
+    """
+
     classifier: Classifier
     activation: Callable[[F32], F32]
 
@@ -58,30 +58,6 @@ class RerankerFolder:
         backbone = Backbone.open(inner)
         classifier = _classifier(inner / "config.json", backbone)
         return cls(path, known.name if known else name, backbone, classifier, _activation(path, inner))
-
-    @property
-    def transformer(self) -> Path:
-        """Where config.json, the tokenizer and the weights lie."""
-        return self.backbone.path
-
-    @property
-    def model_type(self) -> str:
-        return self.backbone.model_type
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The canonical config."""
-        return self.backbone.config
-
-    @property
-    def max_tokens(self) -> int:
-        """Longest query and passage together in tokens, special tokens included."""
-        return self.backbone.max_tokens
-
-    @property
-    def hidden(self) -> int:
-        """Width of a token state."""
-        return int(self.config["hidden_size"])
 
     def parameters(self) -> list[Parameter]:
         """Every parameter of the whole model: the family's, then the classifier's."""

@@ -36,19 +36,11 @@ class Bert:
     def parameters(config: dict[str, Any]) -> list[Parameter]:
         """Every parameter of the forward pass, in the order of use; the pooler is not one of them."""
         hidden, inner = config["hidden_size"], config["intermediate_size"]
-        emb = "embeddings"
         found = [
-            Parameter(f"{emb}.word", "table", (config["vocab_size"], hidden), (f"{emb}.word_embeddings.weight",)),
-            Parameter(
-                f"{emb}.position",
-                "table",
-                (config["max_position_embeddings"], hidden),
-                (f"{emb}.position_embeddings.weight",),
-            ),
-            Parameter(
-                f"{emb}.type", "table", (config["type_vocab_size"], hidden), (f"{emb}.token_type_embeddings.weight",)
-            ),
-            *p.norm(f"{emb}.norm", hidden, f"{emb}.LayerNorm"),
+            p.table("embeddings.word", config["vocab_size"], hidden, "embeddings.word_embeddings"),
+            p.table("embeddings.position", config["max_position_embeddings"], hidden, "embeddings.position_embeddings"),
+            p.table("embeddings.type", config["type_vocab_size"], hidden, "embeddings.token_type_embeddings"),
+            *p.norm("embeddings.norm", hidden, "embeddings.LayerNorm"),
         ]
         for i in range(config["num_hidden_layers"]):
             name, source = f"layers.{i}", f"encoder.layer.{i}"
