@@ -15,16 +15,19 @@ EMBEDDED_STAMP = "texts_embedded"
 
 
 class MeaningStage:
-    """Owns the encoder and the generation that its vectors go to."""
+    """Owns the encoder and the generation that its vectors go to.
+
+    Raises EngineError where the model cannot embed at all; the index is as it was then.
+    """
 
     def __init__(self, writer: Writer, encoder: Encoder, model: str, batch_tokens: int) -> None:
         self._writer = writer
         self._encoder = encoder
         self._batch_tokens = batch_tokens
+        self._leading, self._trailing = _special_rows(encoder)
         stamp = ModelStamp(encoder.fingerprint, model, encoder.precision, encoder.dim, encoder.hidden)
         self._generation: Generation = writer.use_model(stamp)
         self.last_chunk_id = 0  # of the batch that was embedded last
-        self._leading, self._trailing = _special_rows(encoder)
 
     def step(self) -> int:
         """Embed one batch and commit it; returns how many texts got a vector or were given up, 0 when none waits."""

@@ -190,11 +190,11 @@ class Service:
         distrust = False
         try:
             encoder = self._load(options)
+            self._meaning = MeaningStage(self._writer, encoder, options.model, options.batch_tokens)
         except EngineError as error:
             self._emit(Notice(f"Search by meaning is off: {error}"))
             derivation = Derivation(None, options.chunk_target_tokens, options)
         else:
-            self._meaning = MeaningStage(self._writer, encoder, options.model, options.batch_tokens)
             derivation = Derivation(encoder.token_spans, encoder.chunk_tokens, options)
             self._tokenizer_name = encoder.name
             known = self._writer.stamp(TOKENIZER_STAMP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from app.index_process import child_command, child_environment
 from indexer.protocol import AddRoot, Notice, RootChanged, RootRemoved, StateChanged, encode_line
@@ -104,6 +106,20 @@ def test_a_model_that_is_none_still_leaves_search_by_words(data_dir: Path, root:
     assert set(indexed_paths(data_dir)) == files_on_disk(root)
     notices = [event.message for event in indexer.events if isinstance(event, Notice)]
     assert len(notices) == 1 and notices[0].startswith("Search by meaning is off: ")
+
+
+def test_a_model_that_makes_no_numbers_leaves_search_by_words(
+    data_dir: Path, root: Path, model: Path, tmp_path: Path
+) -> None:
+    write_mixed(root, 5)
+    damaged = shutil.copytree(model, tmp_path / "damaged")
+    tensors = load_file(damaged / "model.safetensors")
+    tensors["embeddings.LayerNorm.weight"][:] = 3e38
+    save_file(tensors, damaged / "model.safetensors")
+    indexer = index_once(data_dir, damaged, root)
+    assert set(indexed_paths(data_dir)) == files_on_disk(root) and embedded(data_dir) == 0
+    notices = [event.message for event in indexer.events if isinstance(event, Notice)]
+    assert len(notices) == 1 and "meaning is off: damaged makes numbers that are not finite" in notices[0]
 
 
 def test_a_model_that_is_missing_for_a_day_costs_nothing(
