@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from copy import copy
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
@@ -31,7 +32,8 @@ ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
 QUERY_ROWS: dict[QueryRow, int] = {"every": 0, "first": 1, "after prompt": 2, "last": 3}
 ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a finished row while it is at hand
-QUERY_BLOCK = 12  # of ops.h
+LANES = 32  # of attention.h, at most: queries at once
+BIAS_MORE = 32  # of ops.h: entries behind each row of an attention bias
 ALIGNMENT_BYTES = 64
 
 
@@ -178,7 +180,9 @@ class Compiler:
         op.mode, op.window = int(causal), -1 if window is None else window
         op.query_row = QUERY_ROWS[query_row]
         if bias is not None:
-            op.w0, op.limit = self._keep(bias), (bias.shape[1] + 1) // 2
+            # By query - key instead of key - query, in units of log2.
+            turned = np.pad(bias[:, ::-1] * np.float32(math.log2(math.e)), ((0, 0), (0, BIAS_MORE)))
+            op.w0, op.limit = self._keep(turned), (bias.shape[1] + 1) // 2
         self._add(op, out)
 
     def pool(self, x: Value, out: Value, mode: str, skip_prompt: bool) -> None:
@@ -316,9 +320,8 @@ class NativePlan:
         return np.array([*(base + offsets[slot] for slot in steps.slot_of), base + position], np.int64)
 
     def _scratch_bytes(self, longest: int) -> int:
-        """What attention needs for the longest text: key panels, a block of scores, padded values, results."""
-        wide, dim = _align(longest, PANEL), _align(self._head_dim, PANEL)
-        floats = wide * self._head_dim + QUERY_BLOCK * wide + longest * dim + QUERY_BLOCK * dim
+        """What attention needs for the longest text: keys, values, a block of queries and its sums."""
+        floats = 2 * (longest + LANES) * self._head_dim
         return _align(floats * 4, ALIGNMENT_BYTES)
 
     def _read(self, value: Value, steps: Steps, addresses: NDArray[np.int64], rows: int) -> F32:

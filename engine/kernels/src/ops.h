@@ -3,14 +3,13 @@
 #ifndef INK_OPS_H
 #define INK_OPS_H
 
+#include "attention.h"
 #include "gemm.h"
 #include "rows.h"
 
 #define ROWS_A_TILE 16   /* rows of one work item of a row-wise operation */
 #define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
 #define INK_HEAD_MAX 512 /* widest head of a rotary attention; the loader refuses wider ones */
-#define INK_HIDDEN -1.0e30f /* the score of a key that a query may not see: its weight is e^-87 of the largest, or 0 */
-#define QUERY_BLOCK 12   /* queries whose scores are held at once in attention: those of 512 keys fit the first-level cache */
 
 INK_INLINE int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
 INK_INLINE int32_t blocks(int32_t n, int32_t size) { return (n + size - 1) / size; }
@@ -209,50 +208,6 @@ static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
         for (int32_t j = 0; j < op->k; j++) out[j] /= divisor;
 }
 
-/* Scores to weights, in place: e^(scale * (s - max)) over len entries, a multiple of VW. Returns 1 / sum, which the caller
- * applies to the weighted values. A hidden entry weighs 2^-125 in the sum: nothing beside the largest, which weighs 1. */
-static float softmax_row(float *s, int32_t len, float scale) {
-    vf top = vf_load(s);
-    for (int32_t j = VW; j < len; j += VW) top = vf_max(top, vf_load(s + j));
-    vf most = vf_set1(vf_largest(top)), factor = vf_set1(scale * 1.44269504088896341f), sum = vf_set1(0.0f);
-    for (int32_t j = 0; j < len; j += VW) {
-        /* The difference first: the largest entry must come out as exactly 0, however large it is. */
-        vf e = vf_exp2(vf_mul(vf_sub(vf_load(s + j), most), factor));
-        vf_store(s + j, e);
-        sum = vf_add(sum, e);
-    }
-    return 1.0f / vf_sum(sum);
-}
-
-/* The keys that query r may see: first, and one past the last of the first `seen`. */
-INK_INLINE int32_t first_key(const ink_op *op, int32_t r) { return op->window >= 0 && r > op->window ? r - op->window : 0; }
-INK_INLINE int32_t end_key(const ink_op *op, int32_t r, int32_t seen) {
-    int32_t end = op->mode && r + 1 < seen ? r + 1 : seen;
-    return op->window >= 0 && r + op->window + 1 < end ? r + op->window + 1 : end;
-}
-
-/* Keys of one head as panels of 16 columns (d, 16), zero past len. */
-static void pack_keys(const float *k, int64_t ld, int32_t len, int32_t d, float *keys) {
-    int32_t wide = round_up(len, INK_PANEL);
-    for (int32_t j = 0; j < wide; j++) {
-        float *column = keys + (int64_t)(j / INK_PANEL) * d * INK_PANEL + j % INK_PANEL;
-        for (int32_t i = 0; i < d; i++) column[(int64_t)i * INK_PANEL] = j < len ? k[j * ld + i] : 0.0f;
-    }
-}
-
-/* Values of one head as panels of 16 columns (len, 16), zero past d: rows of a wide matrix lie so far apart that they drive
- * each other out of the cache. */
-static void pack_values(const float *v, int64_t ld, int32_t len, int32_t d, float *values) {
-    for (int32_t p = 0; p < d; p += INK_PANEL, values += (int64_t)len * INK_PANEL) {
-        int32_t width = d - p < INK_PANEL ? d - p : INK_PANEL;
-        for (int32_t j = 0; j < len; j++) {
-            float *to = values + (int64_t)j * INK_PANEL;
-            memcpy(to, v + j * ld + p, (size_t)width * sizeof(float));
-            for (int32_t i = width; i < INK_PANEL; i++) to[i] = 0.0f;
-        }
-    }
-}
-
 /* The queries of a text of len rows: the first, and one past the last. */
 INK_INLINE int32_t first_query(const ink_op *op, const ink_run *run, int32_t len) {
     if (op->query_row == INK_AFTER_PROMPT) return run->prompt;
@@ -262,58 +217,32 @@ INK_INLINE int32_t end_query(const ink_op *op, int32_t first, int32_t len) {
     return op->query_row != INK_EVERY_ROW && first + 1 < len ? first + 1 : len;
 }
 
-/* One head of one text. Keys and values are laid into panels once; then a block of queries at a time goes through scores, softmax
- * and weighted values, so the score matrix never exists. Panels that no query of a block may see are skipped. */
+/* One head of one text; keys and values are laid side by side first where many queries read them: rows of a wide matrix lie so
+ * far apart that they drive each other out of the cache. scratch: see _scratch_bytes of native.py. */
 static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, float *scratch) {
-    int32_t text = index / op->heads, head = index % op->heads, d = op->head_dim;
-    int32_t kv = head / (op->heads / op->kv_heads);
+    int32_t text = index / op->heads, head = index % op->heads, d = op->head_dim, kv = head / (op->heads / op->kv_heads);
     int64_t start = run->starts[text], ld = stride_of(op->k), ldo = stride_of(op->n);
-    int32_t len = (int32_t)(run->starts[text + 1] - start), seen = run->visible ? run->visible[text] : len;
-    int32_t wide = round_up(len, INK_PANEL), d_panels = blocks(d, INK_PANEL), d_wide = d_panels * INK_PANEL;
-    const float *row = buffer(run, op->a) + start * ld, *q = row + (int64_t)head * d;
-    const float *k = row + (int64_t)(op->heads + kv) * d, *v = row + (int64_t)(op->heads + op->kv_heads + kv) * d;
-    float *keys = scratch, *scores = keys + (int64_t)wide * d, *values = scores + (int64_t)QUERY_BLOCK * wide;
-    float *mixed = values + (int64_t)len * d_wide;
-    /* bias[j - i + limit - 1] belongs to query i and key j */
-    const float *bias = op->w0 ? (const float *)op->w0 + (int64_t)head * (2 * op->limit - 1) + op->limit - 1 : NULL;
-    int32_t first_row = first_query(op, run, len), end_row = end_query(op, first_row, len);
-    int64_t to = op->query_row == INK_EVERY_ROW ? start : text - first_row; /* where row 0 of the text would go in out */
-    pack_keys(k, ld, len, d, keys);
-    pack_values(v, ld, len, d, values);
-    for (int32_t r = first_row; r < end_row; r += QUERY_BLOCK) {
-        int32_t count = end_row - r < QUERY_BLOCK ? end_row - r : QUERY_BLOCK;
-        int32_t low = first_key(op, r) / INK_PANEL * INK_PANEL, high = end_key(op, r + count - 1, seen);
-        int32_t span = round_up(high - low, INK_PANEL);
-        if (high <= low) { /* no query of the block sees a key */
-            for (int32_t i = 0; i < count; i++)
-                memset(buffer(run, op->out) + (to + r + i) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
-            continue;
-        }
-        f32_block(count, span / INK_PANEL, q + r * ld, ld, keys + (int64_t)low * d, INK_PANEL,
-                  (int64_t)d * INK_PANEL, d, NULL, 1, scores, wide);
-        float inverse[QUERY_BLOCK];
-        for (int32_t i = 0; i < count; i++) {
-            float *s = scores + (int64_t)i * wide;
-            int32_t first = first_key(op, r + i) - low, end = end_key(op, r + i, seen) - low;
-            if (first >= end) { /* nor does this one: zeros, the weights of nothing */
-                memset(s, 0, (size_t)span * sizeof(float));
-                inverse[i] = 0.0f;
-                continue;
-            }
-            for (int32_t j = 0; j < first; j++) s[j] = INK_HIDDEN;
-            for (int32_t j = end; j < span; j++) s[j] = INK_HIDDEN;
-            if (bias)
-                for (int32_t j = first; j < end; j++) s[j] = s[j] * op->f0 + bias[low + j - r - i];
-            inverse[i] = softmax_row(s, span, bias ? 1.0f : op->f0);
-            for (int32_t j = 0; j < first; j++) s[j] = 0.0f;
-            for (int32_t j = end; j < high - low; j++) s[j] = 0.0f;
-        }
-        f32_block(count, d_panels, scores, wide, values + (int64_t)low * INK_PANEL, INK_PANEL, (int64_t)len * INK_PANEL,
-                  high - low, NULL, 1, mixed, d_wide);
-        for (int32_t i = 0; i < count; i++) {
-            float *out = buffer(run, op->out) + (to + r + i) * ldo + (int64_t)head * d;
-            for (int32_t j = 0; j < d; j++) out[j] = mixed[(int64_t)i * d_wide + j] * inverse[i];
-        }
+    const float *row = buffer(run, op->a) + start * ld;
+    head_t h = {
+        .q = row + (int64_t)head * d,
+        .k = row + (int64_t)(op->heads + kv) * d,
+        .v = row + (int64_t)(op->heads + op->kv_heads + kv) * d,
+        .ldq = ld, .ldk = ld, .ldv = ld, .d = d, .len = (int32_t)(run->starts[text + 1] - start),
+        .window = op->window, .causal = op->mode, .factor = op->f0 * 1.44269504088896341f,
+    };
+    h.seen = run->visible ? run->visible[text] : h.len;
+    if (op->w0) h.bias = (const float *)op->w0 + (int64_t)head * (2 * op->limit - 1 + INK_BIAS_MORE) + op->limit - 1;
+    int32_t first = first_query(op, run, h.len), end = end_query(op, first, h.len);
+    if (h.len > INK_NEAR_KEYS && end - first > 1) {
+        float *keys = scratch, *values = keys + (int64_t)h.len * d;
+        lay_rows(h.k, ld, h.len, d, keys);
+        lay_rows(h.v, ld, h.len, d, values);
+        h.k = keys, h.v = values, h.ldk = h.ldv = d, scratch = values + (int64_t)h.len * d;
+    }
+    int64_t to = op->query_row == INK_EVERY_ROW ? start : text - first; /* where row 0 of the text would go in out */
+    for (int32_t r = first; r < end; r += INK_LANES) {
+        int32_t count = end - r < INK_LANES ? end - r : INK_LANES;
+        attend(&h, r, count, buffer(run, op->out) + (to + r) * ldo + (int64_t)head * d, ldo, scratch);
     }
 }
 

@@ -36,6 +36,8 @@ typedef __m512i vi;
 #define vf_copysign(a, s)                                                                                              \
     _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(vf_abs(a)),                                                \
                                         _mm512_and_si512(_mm512_castps_si512(s), _mm512_set1_epi32((int)0x80000000))))
+#define vf_any_greater(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
+#define vf_where_greater(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
 #define vf_from_i8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
 #define vi_widen(p) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(p)))
 #define vi_mul2(a, w) _mm512_madd_epi16(a, w)
@@ -94,6 +96,8 @@ typedef __m256i vi;
 #define vf_scale2(v, n) _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), _mm256_slli_epi32(n, 23)))
 #define vf_abs(v) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v)
 #define vf_copysign(a, s) _mm256_or_ps(vf_abs(a), _mm256_and_ps(s, _mm256_set1_ps(-0.0f)))
+#define vf_any_greater(a, b) (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0)
+#define vf_where_greater(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ))
 #define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
 #define vi_widen(p) _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p)))
 #define vi_mul2(a, w) _mm256_madd_epi16(a, w)
@@ -150,6 +154,8 @@ typedef int32x4_t vi;
 #define vi_add(a, b) vaddq_s32(a, b)
 #define vf_scale2(v, n) vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(v), vshlq_n_s32(n, 23)))
 #define vf_abs(v) vabsq_f32(v)
+#define vf_any_greater(a, b) (vmaxvq_u32(vcgtq_f32(a, b)) != 0)
+#define vf_where_greater(a, b, x, y) vbslq_f32(vcgtq_f32(a, b), x, y)
 #define vf_copysign(a, s) vbslq_f32(vdupq_n_u32(0x80000000u), s, a)
 INK_INLINE vf vf_from_i8(const int8_t *p) {
     int32_t four;
@@ -211,6 +217,11 @@ typedef __m128i vi;
 #define vf_scale2(v, n) _mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(v), _mm_slli_epi32(n, 23)))
 #define vf_abs(v) _mm_andnot_ps(_mm_set1_ps(-0.0f), v)
 #define vf_copysign(a, s) _mm_or_ps(vf_abs(a), _mm_and_ps(s, _mm_set1_ps(-0.0f)))
+#define vf_any_greater(a, b) (_mm_movemask_ps(_mm_cmpgt_ps(a, b)) != 0)
+INK_INLINE vf vf_where_greater(vf a, vf b, vf x, vf y) {
+    __m128 mask = _mm_cmpgt_ps(a, b);
+    return _mm_or_ps(_mm_and_ps(mask, x), _mm_andnot_ps(mask, y));
+}
 INK_INLINE vi vi_widen(const int8_t *p) {
     __m128i x = _mm_loadl_epi64((const __m128i *)p);
     return _mm_srai_epi16(_mm_unpacklo_epi8(x, x), 8);
@@ -250,6 +261,22 @@ INK_INLINE void vf_store_n(float *p, vf v, int n) {
     float lanes[VW];
     vf_store(lanes, v);
     memcpy(p, lanes, (size_t)n * sizeof(float));
+}
+
+/* out (4, 4), ldo apart = the transpose of x (4, 4), ld apart, times factor. */
+INK_INLINE void turn4(const float *x, int64_t ld, float factor, float *out, int64_t ldo) {
+#if defined(__aarch64__)
+    float32x4x2_t a = vtrnq_f32(vld1q_f32(x), vld1q_f32(x + ld)), b = vtrnq_f32(vld1q_f32(x + 2 * ld), vld1q_f32(x + 3 * ld));
+    for (int i = 0; i < 2; i++) {
+        vst1q_f32(out + i * ldo, vmulq_n_f32(vcombine_f32(vget_low_f32(a.val[i]), vget_low_f32(b.val[i])), factor));
+        vst1q_f32(out + (i + 2) * ldo, vmulq_n_f32(vcombine_f32(vget_high_f32(a.val[i]), vget_high_f32(b.val[i])), factor));
+    }
+#else
+    __m128 row[4], f = _mm_set1_ps(factor);
+    for (int i = 0; i < 4; i++) row[i] = _mm_loadu_ps(x + i * ld);
+    _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+    for (int i = 0; i < 4; i++) _mm_storeu_ps(out + i * ldo, _mm_mul_ps(row[i], f));
+#endif
 }
 
 /* Lane sums and maxima in one fixed order. */
