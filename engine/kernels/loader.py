@@ -40,7 +40,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ink_maxsim": (None, [c_int32, F32P, c_int32, c_int32, U8P, I64P, c_int64, F32P, I32P, c_void_p]),
     "ink_pack_bits": (None, [c_int32, F32P, U8P, c_int64, c_int32]),
     "ink_gemm": (None, [c_int32, F32P, F32P, F32P, c_int32, c_int32, c_int32]),
-    "ink_gemm_i8": (None, [c_int32, I16P, F32P, I8P, F32P, F32P, c_int32, c_int32, c_int32]),
+    "ink_gemm_i8": (None, [c_int32, I16P, F32P, I8P, I16P, F32P, F32P, c_int32, c_int32, c_int32]),
     "ink_has_u8": (c_int32, [c_int32]),
     "ink_gemm_u8": (None, [c_int32, F32P, I8P, F32P, F32P, F32P, c_int32, c_int32, c_int32, c_void_p]),
     "ink_act": (None, [c_int32, F32P, c_int64, c_int32]),
@@ -173,16 +173,17 @@ def _check_gemm(found: Library, random: np.random.Generator) -> bool:
 
 
 def _check_gemm_i8(found: Library, random: np.random.Generator) -> bool:
-    from engine.weights.int8 import to_panels
+    from engine.weights.int8 import ACTIVATION_LIMIT, quantize_panels, spread, widened
 
-    a = random.integers(-32767, 32768, (13, 128), np.int16)
-    codes = random.integers(-127, 128, (48, 128), np.int8)
-    scales = random.random((3, 2, 16)).astype(np.float32)
-    rows, panels, out = np.ones(13, np.float32), to_panels(codes), np.empty((13, 48), np.float32)
-    found.call("gemm_i8", pointer(a, I16P), pointer(rows, F32P), pointer(panels, I8P), pointer(scales, F32P),
-               pointer(out, F32P), 13, 128, 48)  # fmt: skip
-    grouped = codes.reshape(48, 2, 64) * scales.transpose(0, 2, 1).reshape(48, 2, 1).astype(np.float64)
-    return _close(out, a.astype(np.float64) @ grouped.reshape(48, 128).T)
+    a = random.integers(-ACTIVATION_LIMIT, ACTIVATION_LIMIT + 1, (13, 448), np.int16)
+    panels, of_groups = quantize_panels(random.standard_normal((48, 448)).astype(np.float32))
+    multipliers, scales = spread(panels, of_groups)
+    rows, out = np.ones(13, np.float32), np.empty((13, 48), np.float32)
+    found.call("gemm_i8", pointer(a, I16P), pointer(rows, F32P), pointer(panels, I8P), pointer(multipliers, I16P),
+               pointer(scales, F32P), pointer(out, F32P), 13, 448, 48)  # fmt: skip
+    weight = widened(panels, multipliers).transpose(1, 3, 0, 2).reshape(448, 48).astype(np.float64)
+    by_block = np.repeat(scales, (384, 64), axis=1).transpose(1, 0, 2).reshape(448, 48)
+    return _close(out, a.astype(np.float64) @ (weight * by_block))
 
 
 def _check_scan(found: Library, random: np.random.Generator) -> bool:

@@ -155,9 +155,11 @@ class Compiler:
             padded[: out.width] = values
             op.w1 = self._keep(padded)
         if isinstance(weight, LinearI8):
-            op.kind, op.w0, op.w2 = LINEAR_I8, self._keep(weight.panels), self._keep(weight.scales)
+            op.kind, op.w0 = LINEAR_I8, self._keep(weight.panels)
             if isinstance(weight, LinearU8):
-                op.kind, op.w3 = LINEAR_U8, self._keep(weight.column_sums())
+                op.kind, op.w2, op.w3 = LINEAR_U8, self._keep(weight.group_scales()), self._keep(weight.column_sums())
+            else:
+                op.w2, op.w4 = self._keep(weight.scales), self._keep(weight.multipliers)
             op.a, op.b = self._round(x, 8 if isinstance(weight, LinearU8) else 16)
         elif isinstance(weight, LinearF32):
             op.a, op.w0 = self._use(x), self._keep(weight.panels)

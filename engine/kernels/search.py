@@ -37,9 +37,9 @@ def maxsim_bits_argmax(
     (count, dim), candidates = q.shape, starts.shape[0] - 1
     depth = -(-dim // GROUP) * GROUP
     best, where = np.empty((candidates, count), np.float32), np.empty((candidates, count), np.int32)
-    scratch = np.empty(
-        4 * (count + count * PANEL + depth // GROUP * PANEL) + 2 * count * depth + depth * PANEL, np.uint8
-    )
+    groups = depth // GROUP
+    floats, words = count + count * PANEL + groups * PANEL, groups * PANEL + count * depth
+    scratch = np.empty(4 * floats + 2 * words + depth * PANEL, np.uint8)
     _address_call(found, "maxsim", q, count, dim, bits, starts, candidates, best, where, scratch)
     return best, where
 

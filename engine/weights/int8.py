@@ -1,8 +1,13 @@
 """Eight-bit weights: one fp16 scale for each output channel and group of 64 inputs, laid out for the kernels.
 
-Groups of 64 keep the worst cosine against fp32 above 0.999, where one scale a channel falls to 0.99; and 64 products of
-127 x 32767 still fit an int32 accumulator, so activations may use all of int16. The panel layout is what the kernels
-stream: 16 output channels side by side, inputs in pairs, because one multiply-add instruction eats a pair of int16.
+Groups of 64 keep the worst cosine against fp32 above 0.999, where one scale a channel falls to 0.99. The panel layout is
+what the kernels stream: 16 output channels side by side, inputs in pairs, because one multiply-add instruction eats a pair
+of int16.
+
+The scales of groups do not reach the sums. The kernels widen each code to int16 times its group's multiplier, so that all
+codes of one channel in a block of 384 inputs have one scale, and add up the products of the whole block in int32. Rows of
+activations use 15 bits, and the scale of a channel is such that no sum can overflow, whatever the row: at 384 codes of usual
+weights that leaves a multiplier of about 9, whose rounding adds one percent to the error of rounding to eight bits.
 """
 
 from __future__ import annotations
@@ -12,11 +17,19 @@ from numpy.typing import NDArray
 
 GROUP = 64  # inputs that share a scale
 PANEL = 16  # output channels side by side in a panel
+DEPTH = 384  # inputs whose products are summed in int32
+ONE = 128  # the multiplier that leaves codes as they are
+ACTIVATION_LIMIT = 16383  # the largest code of a row of activations
 NARROW = 384  # numbers in a table's row that one scale suffices for
 
 F32 = NDArray[np.float32]
 F16 = NDArray[np.float16]
+I16 = NDArray[np.int16]
 I8 = NDArray[np.int8]
+
+# What the widened codes of a channel in a block may add up to, less what rounding each code and its multiplier can add.
+_MOST_CODES = np.float32((2**31 - 1) // ACTIVATION_LIMIT - 2 * DEPTH)
+_MOST_MULTIPLIER = np.float32(255.0)  # in ones: 127 x 255 is the widest code that int16 holds
 
 # fp16's largest finite number, and the smallest one that is not subnormal and so keeps its 11 bits.
 _LARGEST_SCALE = np.float32(65504.0)
@@ -88,6 +101,56 @@ def scales_from_panels(panels: F16, outputs: int) -> F16:
     """The inverse of `scales_to_panels`: (panels, groups, 16) float16 back to (outputs, groups) float16."""
     groups = panels.shape[1]
     return np.ascontiguousarray(panels.transpose(0, 2, 1).reshape(-1, groups)[:outputs])
+
+
+def quantize_panels(weight: F32) -> tuple[I8, F16]:
+    """`quantize_groups` in panels: codes as of `to_panels`, scales as of `scales_to_panels`."""
+    codes, scales = quantize_groups(weight)
+    return to_panels(codes), scales_to_panels(scales)
+
+
+def block_count(inputs: int) -> int:
+    """The number of blocks of DEPTH inputs that share a scale in the kernels."""
+    return -(-padded_inputs(inputs) // DEPTH)
+
+
+def spread(panels: I8, scales: F32 | F16) -> tuple[I16, F32]:
+    """Scales of groups as multipliers of the codes and scales of blocks.
+
+    panels: as of `to_panels`; scales: (panels, groups, 16). Returns multipliers (panels, groups, 16) int16, in units of
+    1 / ONE, and scales (panels, blocks, 16) float32, such that scale of the group ~ multiplier / ONE * scale of the block.
+    """
+    count, groups = scales.shape[:2]
+    # A tree of halves: NumPy's own sum over an axis in the middle takes fifteen times as long.
+    sizes = np.abs(panels).reshape(count * groups, GROUP // 2, 2 * PANEL)
+    half = GROUP // 4
+    added = sizes[:, :half].astype(np.int16) + sizes[:, half:]
+    while half > 1:
+        half //= 2
+        added = added[:, :half] + added[:, half:]
+    of_group = scales.astype(np.float32)
+    amounts = added.reshape(count, groups, PANEL, 2).sum(axis=3, dtype=np.int32) * of_group
+    starts = np.arange(0, groups, DEPTH // GROUP)
+    of_block = np.maximum(
+        np.maximum.reduceat(of_group, starts, axis=1) / _MOST_MULTIPLIER,
+        np.add.reduceat(amounts, starts, axis=1) / _MOST_CODES,
+    ).astype(np.float32)
+    wide = np.repeat(of_block, DEPTH // GROUP, axis=1)[:, :groups]
+    ratio = np.divide(of_group, wide, out=np.zeros_like(of_group), where=wide > 0)
+    return np.rint(ratio * ONE).astype(np.int16), of_block
+
+
+def group_scales(multipliers: I16, scales: F32) -> F32:
+    """The inverse of `spread`, up to the rounding of the multipliers: (panels, groups, 16) float32."""
+    wide = np.repeat(scales, DEPTH // GROUP, axis=1)[:, : multipliers.shape[1]]
+    return multipliers.astype(np.float32) * (wide / np.float32(ONE))
+
+
+def widened(panels: I8, multipliers: I16) -> NDArray[np.int32]:
+    """Codes times their multipliers, rounded to the nearest, halves up: (panels, padded inputs / 2, 16, 2)."""
+    by = np.repeat(multipliers, GROUP // 2, axis=1)[:, :, :, None].astype(np.int32)
+    found: NDArray[np.int32] = (panels.astype(np.int32) * by + ONE // 2) >> ONE.bit_length() - 1
+    return found
 
 
 def dequantize_groups(codes: I8, scales: F16, group: int = GROUP) -> F32:

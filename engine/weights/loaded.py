@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.weights.int8 import GROUP, PANEL, dequantize_table
+from engine.weights.int8 import ACTIVATION_LIMIT, DEPTH, GROUP, PANEL, dequantize_table, group_scales, spread, widened
 
 F32 = NDArray[np.float32]
-
-# The int16 range that a row of activations is scaled to: 127 * 32767 * 64 inputs < 2^31, no group overflows.
-ACTIVATION_LIMIT = 32767
 
 
 class Loaded(Protocol):
@@ -107,28 +104,36 @@ class LinearF32(_Only):
 
 @dataclass(frozen=True)
 class LinearI8(_Only):
-    """panels: (ceil(n / 16), padded k / 2, 16, 2) int8; scales: (ceil(n / 16), padded k / 64, 16) float32."""
+    """panels: (ceil(n / 16), padded k / 2, 16, 2) int8; multipliers: (ceil(n / 16), padded k / 64, 16) int16; scales:
+    (ceil(n / 16), blocks, 16) float32. See engine.weights.int8."""
 
     panels: NDArray[np.int8]
+    multipliers: NDArray[np.int16]
     scales: F32
     outputs: int
     inputs: int
 
+    @classmethod
+    def of_groups(cls, panels: NDArray[np.int8], scales: NDArray[Any], outputs: int, inputs: int) -> LinearI8:
+        """From codes and a scale for every group: (ceil(n / 16), padded k / 64, 16) float16 or float32."""
+        return cls(panels, *spread(panels, scales), outputs, inputs)
+
     def product(self, x: F32) -> F32:
-        """Integer products group by group, as the kernel does: activations rounded to int16 with one scale a row."""
-        weight, groups = self._weight(), self.scales.shape[1]
-        codes, row_scales = quantize_rows(x, groups * GROUP)
-        wide = codes.astype(np.float64)
+        """Integer products block by block, as the kernel does: activations rounded to int16 with one scale a row."""
+        weight = _matrix(widened(self.panels, self.multipliers))
+        codes, row_scales = quantize_rows(x, weight.shape[0])
         y = np.zeros((x.shape[0], weight.shape[1]), np.float32)
-        for g in range(groups):
-            part = slice(g * GROUP, (g + 1) * GROUP)
-            y += (wide[:, part] @ weight[part]).astype(np.float32) * self.scales[:, g].reshape(-1)
+        for b in range(self.scales.shape[1]):
+            part = slice(b * DEPTH, (b + 1) * DEPTH)
+            sums = codes[:, part].astype(np.float64) @ weight[part]
+            y += sums.astype(np.float32) * self.scales[:, b].reshape(-1)
         return (y * row_scales[:, None])[:, : self.outputs]
 
-    def _weight(self) -> NDArray[np.float64]:
-        """The codes as a matrix (padded k, 16 ceil(n / 16))."""
-        count, pairs = self.panels.shape[:2]
-        return self.panels.transpose(1, 3, 0, 2).reshape(pairs * 2, count * PANEL).astype(np.float64)
+
+def _matrix(panels: NDArray[Any]) -> NDArray[np.float64]:
+    """Panels (ceil(n / 16), padded k / 2, 16, 2) as a matrix (padded k, 16 ceil(n / 16))."""
+    count, pairs = panels.shape[:2]
+    return panels.transpose(1, 3, 0, 2).reshape(pairs * 2, count * PANEL).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -138,23 +143,27 @@ class LinearU8(LinearI8):
     @classmethod
     def of(cls, weight: LinearI8) -> LinearU8:
         """The same arrays, to be computed so."""
-        return cls(weight.panels, weight.scales, weight.outputs, weight.inputs)
+        return cls(weight.panels, weight.multipliers, weight.scales, weight.outputs, weight.inputs)
+
+    def group_scales(self) -> F32:
+        """(ceil(n / 16), padded k / 64, 16) float32: codes of 8 bits meet the codes of weights as they are stored."""
+        return group_scales(self.multipliers, self.scales)
 
     def column_sums(self) -> F32:
         """What a row of ones would give: (16 ceil(n / 16),) float32."""
         count, pairs = self.panels.shape[:2]
         groups = self.panels.reshape(count, pairs * 2 // GROUP, GROUP // 2, PANEL, 2).sum(axis=(2, 4), dtype=np.int32)
-        sums: F32 = (groups * self.scales).sum(axis=1, dtype=np.float32)
+        sums: F32 = (groups * self.group_scales()).sum(axis=1, dtype=np.float32)
         return sums.reshape(-1)
 
     def product(self, x: F32) -> F32:
         """Integer products group by group, as the kernel does: x ~ scale * code + shift; the shift meets the sums."""
-        weight, groups = self._weight(), self.scales.shape[1]
-        codes, scales, shifts = quantize_rows8(x, groups * GROUP)
+        weight, by_group = _matrix(self.panels), self.group_scales()
+        codes, scales, shifts = quantize_rows8(x, weight.shape[0])
         y = np.zeros((x.shape[0], weight.shape[1]), np.float32)
-        for g in range(groups):
+        for g in range(by_group.shape[1]):
             part = slice(g * GROUP, (g + 1) * GROUP)
-            y += (codes[:, part].astype(np.float64) @ weight[part]).astype(np.float32) * self.scales[:, g].reshape(-1)
+            y += (codes[:, part].astype(np.float64) @ weight[part]).astype(np.float32) * by_group[:, g].reshape(-1)
         return (y * scales[:, None] + shifts[:, None] * self.column_sums())[:, : self.outputs]
 
 
@@ -162,7 +171,7 @@ def quantize_rows(x: F32, depth: int) -> tuple[NDArray[np.int16], F32]:
     """Round rows to int16 with one scale a row.
 
     x: (rows, k) float32; depth >= k, what is past k is zero.
-    Returns codes (rows, depth) int16 in +-32767 and scales (rows,) float32 with x ~ codes * scale.
+    Returns codes (rows, depth) int16 in +-ACTIVATION_LIMIT and scales (rows,) float32 with x ~ codes * scale.
     """
     largest = np.abs(x).max(axis=1)
     scales = (largest / np.float32(ACTIVATION_LIMIT)).astype(np.float32)

@@ -89,20 +89,24 @@ def pack(
     tensors: dict[str, NDArray[Any]] = {}
     arena = Arena()
     for found in find_sources(parameters, weights, prefixes):
-        parameter, loaded = found.parameter, found.load("int8", arena)
-        if isinstance(loaded, LinearI8):
-            tensors[f"{parameter.name}.q8"] = loaded.panels
-            tensors[f"{parameter.name}.scale"] = loaded.scales.astype(np.float16)  # exact: they were fp16 numbers
-        elif isinstance(loaded, TableI8):
-            tensors[f"{parameter.name}.q8"] = loaded.codes
-            narrow = loaded.scales.shape[1] == 1
-            tensors[f"{parameter.name}.scale"] = loaded.scales[:, 0] if narrow else loaded.scales
-        elif isinstance(loaded, TableF32 | Vector | Index):
-            tensors[parameter.name] = loaded.values
+        parameter = found.parameter
+        if form_of(parameter, "int8") == "panels8":
+            tensors[f"{parameter.name}.q8"], tensors[f"{parameter.name}.scale"] = found.panels8()
+        else:
+            tensors |= _tensors(parameter.name, found.load("int8", arena))
         done += math.prod(parameter.shape) * 4
         if progress is not None:
             progress(done, total)
     return tensors
+
+
+def _tensors(name: str, loaded: Loaded) -> dict[str, NDArray[Any]]:
+    """What a parameter that is no linear weight is packed as."""
+    if isinstance(loaded, TableI8):
+        narrow = loaded.scales.shape[1] == 1
+        return {f"{name}.q8": loaded.codes, f"{name}.scale": loaded.scales[:, 0] if narrow else loaded.scales}
+    assert isinstance(loaded, TableF32 | Vector | Index)
+    return {name: loaded.values}
 
 
 def version_of(parameters: Iterable[Parameter]) -> str:
@@ -147,7 +151,7 @@ def _packed(parameter: Parameter, weights: Weights, rows: int) -> Loaded:
     panels, depth = int8.panel_count(shape[0]), int8.padded_inputs(shape[1])
     codes = _codes(weights, f"{name}.q8", (panels, depth // 2, int8.PANEL, 2))
     scales = _numbers(weights, f"{name}.scale", (panels, depth // int8.GROUP, int8.PANEL))
-    return LinearI8(codes, scales, *shape)
+    return LinearI8.of_groups(codes, scales, *shape)
 
 
 def _numbers(weights: Weights, name: str, shape: tuple[int, ...]) -> F32:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from engine.errors import ModelError
 from engine.models.parameters import Parameter
 from engine.weights.arena import Arena
+from engine.weights.int8 import quantize_panels
 from engine.weights.loaded import Loaded
 from engine.weights.safetensors import Weights
 from engine.weights.stored import Form, StoredPrecision, decode, encode, form_of
@@ -82,8 +84,18 @@ class Source:
 
     def arrays(self, form: Form, start: int, stop: int) -> dict[str, NDArray[Any]]:
         """The arrays of those rows in this form; ModelError where a number cannot be rounded."""
-        try:
+        with self._packing():
             return encode(form, self.rows(start, stop))
+
+    def panels8(self) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
+        """A linear weight's codes and scales of groups in panels; ModelError where a number cannot be rounded."""
+        with self._packing():
+            return quantize_panels(self.rows(0, self.parameter.shape[0]))
+
+    @contextmanager
+    def _packing(self) -> Iterator[None]:
+        try:
+            yield
         except ValueError as error:
             raise ModelError(f"{self.weights.paths[0]}: tensor {self.names[0]!r} cannot be packed: {error}.") from error
 

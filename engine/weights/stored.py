@@ -21,7 +21,7 @@ F32 = NDArray[np.float32]
 StoredPrecision = Literal["fp32", "int8"]
 Precision = Literal["fp32", "int8", "int8-full"]  # how a plan computes; the last two share their weights
 Form = Literal["panels", "panels8", "rows", "rows8", "vector", "index"]
-Arrays = Mapping[str, NDArray[Any]]  # by their role: "values" or "codes", and "scales"
+Arrays = Mapping[str, NDArray[Any]]  # by their role: "values" or "codes", "multipliers" and "scales"
 
 # A table of so few rows stays fp32. Token types are one row that is added to every token: rounding it to int8 cost
 # more than all other weights together (worst cosine 0.9984 alone, against 0.9994 for every linear weight).
@@ -80,7 +80,8 @@ def arrays_of(form: Form, shape: tuple[int, ...]) -> tuple[Stored, ...]:
         return (Stored("values", "<f4", (panels, shape[1], int8.PANEL)),)
     depth = int8.padded_inputs(shape[1])
     codes = Stored("codes", "|i1", (panels, depth // 2, int8.PANEL, 2))
-    return codes, Stored("scales", "<f4", (panels, depth // int8.GROUP, int8.PANEL))
+    multipliers = Stored("multipliers", "<i2", (panels, depth // int8.GROUP, int8.PANEL))
+    return codes, multipliers, Stored("scales", "<f4", (panels, int8.block_count(shape[1]), int8.PANEL))
 
 
 def encode(form: Form, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -91,8 +92,9 @@ def encode(form: Form, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     if form == "panels":
         return {"values": int8.fp32_panels(values)}
     if form == "panels8":
-        codes, scales = int8.quantize_groups(values)
-        return {"codes": int8.to_panels(codes), "scales": int8.scales_to_panels(scales).astype(np.float32)}
+        panels, of_group = int8.quantize_panels(values)
+        multipliers, scales = int8.spread(panels, of_group)
+        return {"codes": panels, "multipliers": multipliers, "scales": scales}
     if form == "rows8":
         return dict(zip(("codes", "scales"), int8.quantize_table(values), strict=True))
     return {"values": values}
@@ -103,7 +105,7 @@ def decode(form: Form, shape: tuple[int, ...], arrays: Arrays) -> Loaded:
     if form == "panels":
         return LinearF32(arrays["values"], shape[0])
     if form == "panels8":
-        return LinearI8(arrays["codes"], arrays["scales"], shape[0], shape[1])
+        return LinearI8(arrays["codes"], arrays["multipliers"], arrays["scales"], shape[0], shape[1])
     if form == "rows8":
         return TableI8(arrays["codes"], arrays["scales"])
     if form == "rows":

@@ -18,7 +18,7 @@ import numpy as np
 
 from engine import kernels
 from engine.kernels import build, loader
-from engine.weights.int8 import GROUP, PANEL
+from engine.weights.int8 import GROUP, ONE, PANEL
 
 SHAPES = ((384, 1536), (1536, 384), (768, 768))  # inputs, outputs
 ROWS = (1, 4, 12, 32, 128)
@@ -74,9 +74,10 @@ def _fp32(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Cal
 
 def _int8(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:
     copies, scales = _copies(np.ones((n // PANEL, k // 2, PANEL, 2), np.int8), size), _scales(k, n)
+    multipliers = np.full((n // PANEL, k // GROUP, PANEL), ONE, np.int16)
     a, rows, out = np.ones((m, k), np.int16), np.ones(m, np.float32), np.empty((m, n), np.float32)
-    fixed = [out, m, k, n]
-    return _caller(found, "gemm_i8", lambda i: [a, rows, copies[i], scales, *fixed], len(copies)), len(copies)
+    fixed = [multipliers, scales, out, m, k, n]
+    return _caller(found, "gemm_i8", lambda i: [a, rows, copies[i], *fixed], len(copies)), len(copies)
 
 
 def _full(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:

@@ -13,6 +13,7 @@
 #define INK_LANES (NP * INK_PANEL) /* queries at once, at most */
 #define INK_KEYS (4 * MR)           /* keys whose scores are held at once */
 #define INK_NEAR_KEYS 64            /* up to this many keys are read where they lie */
+#define INK_LINE 64
 #define INK_ROWS_AHEAD 12
 #define INK_BIAS_MORE 32            /* entries behind every row of a bias: for the lanes of queries that are not there */
 #define INK_HIDDEN -1.0e30f        /* the score of a key that a query may not see */
@@ -64,27 +65,6 @@ static void hide(const head_t *h, float *tile, int32_t keys, int32_t lanes, int3
     }
 }
 
-/* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
- * stride or twice the stride, which needs no instruction of its own. */
-typedef struct {
-    const float *third[(MR + 2) / 3];
-    int64_t stride;
-} walk_t;
-
-INK_INLINE walk_t walk(const int mr, const float *x, int64_t stride) {
-    walk_t w = {.stride = stride};
-#pragma GCC unroll 16
-    for (int t = 0; t < (mr + 2) / 3; t++) w.third[t] = x + 3 * t * stride;
-    return w;
-}
-INK_INLINE const float *row_at(const walk_t *w, const int row) { return w->third[row / 3] + (row % 3) * w->stride; }
-INK_INLINE void step_on(const int mr, walk_t *w) {
-#pragma GCC unroll 16
-    for (int t = 0; t < (mr + 2) / 3; t++) w->third[t]++;
-}
-#define INK_PRAGMA(x) _Pragma(#x)
-#define INK_UNROLL(n) INK_PRAGMA(GCC unroll n)
-
 /* scores (keys, lanes) = less + products of mr keys from k on with np panels of queries (d, lanes). */
 INK_INLINE void score_tile(const int mr, const int np, const head_t *h, const float *k, const float *queries, const float *less,
                            float *scores) {
@@ -94,7 +74,7 @@ INK_INLINE void score_tile(const int mr, const int np, const head_t *h, const fl
     for (int key = 0; key < mr; key++)
 #pragma GCC unroll 16
         for (int l = 0; l < nv; l++) acc[key][l] = vf_load(less + l * VW);
-    walk_t rows = walk(mr, k, h->ldk);
+    walk_t rows = walk(mr, k, h->ldk * 4);
     INK_UNROLL(2)
     for (int32_t i = 0; i < h->d; i++) {
         vf q[NP * NV];
@@ -102,7 +82,7 @@ INK_INLINE void score_tile(const int mr, const int np, const head_t *h, const fl
         for (int l = 0; l < nv; l++) q[l] = vf_load(queries + i * lanes + l * VW);
 #pragma GCC unroll 16
         for (int key = 0; key < mr; key++) {
-            vf x = vf_set1(*row_at(&rows, key));
+            vf x = vf_set1(float_at(&rows, key));
 #pragma GCC unroll 16
             for (int l = 0; l < nv; l++) acc[key][l] = vf_fma(x, q[l], acc[key][l]);
         }
@@ -122,7 +102,7 @@ INK_INLINE void weigh_tile(const int mr, const int np, const head_t *h, const fl
     for (int key = 0; key < mr; key++)
 #pragma GCC unroll 16
         for (int l = 0; l < nv; l++) weight[key][l] = vf_load(weights + key * lanes + l * VW);
-    walk_t rows = walk(mr, v, h->ldv);
+    walk_t rows = walk(mr, v, h->ldv * 4);
     INK_UNROLL(2)
     for (int32_t i = 0; i < h->d; i++) {
         vf sum[NP * NV];
@@ -130,7 +110,7 @@ INK_INLINE void weigh_tile(const int mr, const int np, const head_t *h, const fl
         for (int l = 0; l < nv; l++) sum[l] = vf_load(sums + i * lanes + l * VW);
 #pragma GCC unroll 16
         for (int key = 0; key < mr; key++) {
-            vf x = vf_set1(*row_at(&rows, key));
+            vf x = vf_set1(float_at(&rows, key));
 #pragma GCC unroll 16
             for (int l = 0; l < nv; l++) sum[l] = vf_fma(x, weight[key][l], sum[l]);
         }
@@ -181,7 +161,9 @@ static void shrink(softmax_t *soft, float *scores, int32_t keys, int32_t lanes, 
         vf top = vf_load(scores + l), limit = vf_load(soft->limit + l);
         for (int32_t key = 1; key < keys; key++) top = vf_max(top, vf_load(scores + key * lanes + l));
         vf growth = vf_where_greater(top, limit, top, vf_set1(0.0f));
+        /* Exactly 1 where nothing grows, which the polynomial of 2^0 is not. */
         vf factor = vf_exp2(vf_min(vf_sub(vf_set1(0.0f), growth), vf_set1(0.0f)));
+        factor = vf_where_greater(top, limit, factor, vf_set1(1.0f));
         vf_store(soft->limit + l, vf_where_greater(top, limit, vf_set1(INK_SLACK), limit));
         vf_store(soft->less + l, vf_sub(vf_load(soft->less + l), growth));
         vf_store(soft->total + l, vf_mul(vf_load(soft->total + l), factor));

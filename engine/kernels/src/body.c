@@ -10,14 +10,15 @@
 /* Plain products for the tests: out (m, n padded to 16) = a (m, k) * panels. */
 static void gemm(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    f32_block(m, count, a, k, panels, INK_PANEL, (int64_t)k * INK_PANEL, k, NULL, 0, out,
+    f32_block(m, count, a, k, panels, INK_PANEL, (int64_t)k * INK_PANEL, k, NULL, out,
               (int64_t)count * INK_PANEL);
 }
 
-static void gemm_i8(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
-                    int32_t m, int32_t k, int32_t n) {
+static void gemm_i8(const int16_t *a, const float *row_scales, const int8_t *panels, const int16_t *multipliers,
+                    const float *scales, float *out, int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    i8_block(m, count, a, 0, panels, scales, k, row_scales, NULL, NULL, out, (int64_t)count * INK_PANEL);
+    i8_weight w = {panels, multipliers, scales, NULL, NULL, k / INK_GROUP};
+    i8_block(m, count, a, 0, &w, row_scales, out, (int64_t)count * INK_PANEL);
 }
 
 #ifdef INK_DOT4
@@ -28,7 +29,8 @@ static void gemm_u8(const float *a, const int8_t *panels, const float *scales, c
     float *rows = scratch;
     int8_t *codes = (int8_t *)(rows + 2 * m);
     for (int32_t r = 0; r < m; r++) quantize_row8(a + (int64_t)r * k, codes + (int64_t)r * k, k, k, rows + 2 * r);
-    i8_block(m, count, codes, 1, panels, scales, k, rows, column_sums, NULL, out, (int64_t)count * INK_PANEL);
+    i8_weight w = {panels, NULL, scales, column_sums, NULL, k / INK_GROUP};
+    i8_block(m, count, codes, 1, &w, rows, out, (int64_t)count * INK_PANEL);
 }
 #else
 #define gemm_u8 NULL

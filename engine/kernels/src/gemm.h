@@ -2,9 +2,10 @@
  *
  * float32: one accumulator an element, inputs in ascending order, one fused multiply-add each (multiply, then add, on
  * the baseline). An element's value depends on its own row and column only, never on the tile that it fell in.
- * int8: s16 x s8 pairs summed in int32 over a group of 64 inputs (127 * 32767 * 64 = 2.7e8 < 2^31), then
- * one convert and multiply-add into float32 with the group's scale. int8-full, where the processor has products of four:
- * rows of 8 bits, x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w). */
+ * int8: codes meet the multiplier of their group (see engine/weights/int8.py) when they are widened to int16, so that 384
+ * inputs add up in int32 and become float32 once. int8-full, where the processor has products of four: rows of 8 bits,
+ * x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w); a group at a time.
+ */
 #ifndef INK_GEMM_H
 #define INK_GEMM_H
 
@@ -12,43 +13,67 @@
 
 /* Inner-dimension blocks such that a panel stays in a 32 KiB first-level cache while the rows pass. */
 #define KC_F32 384
-#define KC_I8 384
+#define KC_I8 384 /* as DEPTH of engine/weights/int8.py: what int32 can sum */
 /* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
 #define ROW_BLOCK (MR * (144 / MR))
 
 /* Weights are read in the order of their addresses, each panel once from memory and then, for every further tile of rows,
- * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next. */
+ * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next: at every
+ * step for the cache line of `next`, which moves on by `pace` bytes. */
 typedef struct {
-    const char *next; /* where the share begins in the first of the panels */
+    const char *next; /* in the first of the panels */
     int64_t stride;   /* bytes from panel to panel */
-    int32_t lines;    /* cache lines of each panel to ask for at one look */
+    int64_t pace;
 } ahead_t;
-
-#define INK_STEP 8 /* inner steps of float32 between two looks ahead; of int8 it is a group */
-#define INK_LINE 64
 
 /* LEVEL: 3 into the first-level cache (int8 panels are small), 2 into the second. */
 #define look_ahead(ahead, panels, LEVEL)                                                                               \
-    for (int32_t line = 0; line < (ahead)->lines; line++, (ahead)->next += INK_LINE)                                   \
-        for (int j = 0; j < (panels); j++) __builtin_prefetch((ahead)->next + j * (ahead)->stride, 0, LEVEL)
+    for (int j = 0; j < (panels); j++) __builtin_prefetch((ahead)->next + j * (ahead)->stride, 0, LEVEL);              \
+    (ahead)->next += (ahead)->pace
 
-/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on (NULL: nothing), read in `looks`. */
+/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on, in `steps`. */
 INK_INLINE ahead_t share_ahead(const void *start, int64_t bytes, int64_t stride, int32_t tile, int32_t tiles,
-                               int32_t looks) {
-    if (!start) return (ahead_t){0};
-    int32_t share = ((int32_t)(bytes / INK_LINE) + tiles - 1) / tiles;
-    return (ahead_t){(const char *)start + (int64_t)tile * share * INK_LINE, stride, (share + looks - 1) / looks};
+                               int32_t steps) {
+    int64_t pace = (bytes / tiles + steps - 1) / steps;
+    return (ahead_t){(const char *)start + tile * pace * steps, stride, pace};
 }
 
 /* Rows fall into as few tiles as MR allows, and those into heights that differ by one at most: a tile of one or two rows
  * takes as long as one of four. */
 INK_INLINE int32_t tile_height(int32_t rows, int32_t tile, int32_t tiles) { return rows / tiles + (tile < rows % tiles); }
 
-/* What happens to a finished tile. c = c * row_scales[row] + row_shifts[row] * column_sums[column] + bias[column]; NULL leaves
- * a part out. row_scales and row_shifts: two floats a row apart where there are shifts. */
+/* What happens to a finished tile: c = c * scale of the row + bias of the column; NULL where it is not finished yet, or a part
+ * is left out. Rows of 8 bits have a scale and a shift each: c = c * scale + shift * column sum + bias. */
 typedef struct {
-    const float *row_scales, *row_shifts, *column_sums, *bias;
+    const float *row_scales, *column_sums, *bias;
 } finish_t;
+
+/* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
+ * stride or twice the stride, which needs no instruction of its own. In bytes. */
+typedef struct {
+    const char *third[(MR + 2) / 3];
+    int64_t stride;
+} walk_t;
+
+INK_INLINE walk_t walk(const int rows, const void *x, int64_t stride) {
+    walk_t w = {.stride = stride};
+#pragma GCC unroll 16
+    for (int t = 0; t < (rows + 2) / 3; t++) w.third[t] = (const char *)x + 3 * t * stride;
+    return w;
+}
+INK_INLINE const char *row_at(const walk_t *w, const int row) { return w->third[row / 3] + (row % 3) * w->stride; }
+INK_INLINE void step_on(const int rows, walk_t *w) { /* four bytes */
+#pragma GCC unroll 16
+    for (int t = 0; t < (rows + 2) / 3; t++) w->third[t] += 4;
+}
+INK_INLINE float float_at(const walk_t *w, const int row) {
+    float x;
+    memcpy(&x, row_at(w, row), 4);
+    return x;
+}
+
+#define INK_PRAGMA(x) _Pragma(#x)
+#define INK_UNROLL(n) INK_PRAGMA(GCC unroll n)
 
 /* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats ldb apart. */
 INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -58,19 +83,20 @@ INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) acc[r][j] = add ? vf_load(c + r * ldc + j * VW) : vf_set1(0.0f);
-    for (int32_t i = 0; i < k;) {
+    walk_t rows = walk(mr, a, lda * 4);
+    INK_UNROLL(2)
+    for (int32_t i = 0; i < k; i++) {
         look_ahead(&ahead, np, 2);
-        for (int32_t stop = k - i < INK_STEP ? k : i + INK_STEP; i < stop; i++) {
-            vf w[NP * NV];
+        vf w[NP * NV];
 #pragma GCC unroll 16
-            for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
+        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
 #pragma GCC unroll 16
-            for (int r = 0; r < mr; r++) {
-                vf x = vf_set1(a[r * lda + i]);
+        for (int r = 0; r < mr; r++) {
+            vf x = vf_set1(float_at(&rows, r));
 #pragma GCC unroll 16
-                for (int j = 0; j < np * NV; j++) acc[r][j] = vf_fma(x, w[j], acc[r][j]);
-            }
+            for (int j = 0; j < np * NV; j++) acc[r][j] = vf_fma(x, w[j], acc[r][j]);
         }
+        step_on(mr, &rows);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
@@ -79,40 +105,87 @@ INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda
             vf_store(c + r * ldc + j * VW, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
 }
 
-/* How a tile reads codes: s8 pairs as they are stored, the same widened to int16, or quads of s8 for rows of 8 bits. */
-enum { CODES_NARROW, CODES_WIDE, CODES_QUADS };
+/* np int8 panels as a block of rows meets them. codes, code_stride apart; of int16 rows also the multiplier of every code of a
+ * step, 32 a group, by_stride apart, and room for the widened codes, wide_stride apart, which the first tile of rows fills and
+ * the others read. scales, scale_stride apart: 16 for int16 rows, 16 a group for rows of 8 bits. */
+typedef struct {
+    const int8_t *codes;
+    const int16_t *by;
+    int16_t *wide;
+    const float *scales;
+    int64_t code_stride, by_stride, wide_stride, scale_stride;
+    int32_t groups;
+} i8_panels;
 
-/* One step of the inner dimension, two int16 or four 8-bit numbers of every row times their codes: acc (+)= the products;
- * first: nothing is there to add to. */
-INK_INLINE void i8_step(const int mr, const int np, const int codes, const int first, const char *a, int64_t lda,
-                        const void *w, int64_t panel_stride, int64_t step, vi acc[MR][NP * NV]) {
-    vi x[NP * NV];
-#pragma GCC unroll 16
-    for (int j = 0; j < np * NV; j++) {
-        int64_t lane = (j / NV) * panel_stride + (j % NV) * 2 * VW, at = lane + step * 2 * INK_PANEL;
-        if (codes == CODES_QUADS) x[j] = vi_load((const int8_t *)w + lane + (j % NV) * 2 * VW + step * 4 * INK_PANEL);
-        if (codes == CODES_WIDE) x[j] = vi_load((const int16_t *)w + at);
-        if (codes == CODES_NARROW) x[j] = vi_widen((const int8_t *)w + at);
-    }
+/* One step: two int16 of every row times their codes. */
+INK_INLINE void i16_step(const int mr, const int np, walk_t *rows, const vi *x, vi acc[MR][NP * NV]) {
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++) {
-        vi some = vi_set1(ink_four_bytes(a + r * lda + 4 * step));
+#ifdef INK_DOT_PAIR
+        vi_dot_pair(&acc[r][0], &acc[r][1], row_at(rows, r), x[0], x[1]);
+#else
+        vi some = vi_set1(ink_four_bytes(row_at(rows, r)));
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) {
-            if (codes == CODES_QUADS)
-                acc[r][j] = vi_dot4(first ? vi_set1(0) : acc[r][j], some, x[j]);
-            else
-                acc[r][j] = first ? vi_mul2(some, x[j]) : vi_dot(acc[r][j], some, x[j]);
+        for (int j = 0; j < np * NV; j++) acc[r][j] = vi_dot(acc[r][j], some, x[j]);
+#endif
+    }
+    step_on(mr, rows);
+}
+
+/* The same for rows of int16, lda bytes apart. first: the codes are to be widened: times their multiplier over 128, rounded. */
+INK_INLINE void i16_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
+                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
+    vi acc[MR][NP * NV];
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) acc[r][j] = vi_set1(0);
+    walk_t rows = walk(mr, a, lda);
+    int16_t *wide = b->wide;
+    if (first) {
+        const int8_t *codes = b->codes;
+        const int16_t *by = b->by;
+        for (int32_t g = 0; g < b->groups; g++, by += 2 * INK_PANEL)
+            for (int32_t step = 0; step < INK_GROUP / 2; step++, codes += 2 * INK_PANEL, wide += 2 * INK_PANEL) {
+                look_ahead(&ahead, np, 3);
+                vi x[NP * NV];
+#pragma GCC unroll 16
+                for (int j = 0; j < np * NV; j++) {
+                    int64_t panel = j / NV, lane = (j % NV) * 2 * VW;
+                    x[j] = vi_mul_round(vi_widen_high(codes + panel * b->code_stride + lane),
+                                        vi_load(by + panel * b->by_stride + lane));
+                    vi_store(wide + panel * b->wide_stride + lane, x[j]);
+                }
+                i16_step(mr, np, &rows, x, acc);
+            }
+    } else {
+        for (int32_t step = 0; step < b->groups * (INK_GROUP / 2); step++, wide += 2 * INK_PANEL) {
+            look_ahead(&ahead, np, 3);
+            vi x[NP * NV];
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) x[j] = vi_load(wide + (j / NV) * b->wide_stride + (j % NV) * 2 * VW);
+            i16_step(mr, np, &rows, x, acc);
+        }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < np * NV; j++) {
+        vf scale = vf_load(b->scales + (j / NV) * b->scale_stride + (j % NV) * VW);
+        vf bias = finish.bias ? vf_load(finish.bias + j * VW) : vf_set1(0.0f);
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++) {
+            float *out = c + r * ldc + j * VW;
+            vf x = vf_fma(vf_from_vi(acc[r][j]), scale, add ? vf_load(out) : vf_set1(0.0f));
+            vf_store(out, finish.row_scales ? vf_fma(x, vf_set1(finish.row_scales[r]), bias) : x);
         }
     }
 }
 
-/* The same for rows of int16 or of 8 bits, lda bytes apart, and int8 panels: w: np panels panel_stride codes apart, in the
- * form that `codes` says. scales: 16 a group, scale_stride floats from panel to panel. */
-INK_INLINE void i8_tile(const int mr, const int np, const int codes, const char *a, int64_t lda, const void *w,
-                        int64_t panel_stride, const float *scales, int64_t scale_stride, int32_t groups, float *c,
+#ifdef INK_DOT4
+/* The same for rows of 8 bits, of codes put together to quads in b->wide; first is of no account. */
+INK_INLINE void u8_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
-    const int steps = codes == CODES_QUADS ? INK_GROUP / 4 : INK_GROUP / 2;
+    (void)first;
+    const int8_t *w = (const int8_t *)b->wide;
     float sums[MR * NP * INK_PANEL];
     for (int r = 0; r < mr; r++) {
         if (add)
@@ -120,15 +193,29 @@ INK_INLINE void i8_tile(const int mr, const int np, const int codes, const char 
         else
             memset(sums + r * np * INK_PANEL, 0, (size_t)(np * INK_PANEL) * sizeof(float));
     }
-    for (int32_t g = 0; g < groups; g++) {
-        look_ahead(&ahead, np, 3);
+    walk_t rows = walk(mr, a, lda);
+    for (int32_t g = 0; g < b->groups; g++) {
         vi acc[MR][NP * NV];
-        int32_t p = g * steps, stop = p + steps;
-        i8_step(mr, np, codes, 1, a, lda, w, panel_stride, p, acc);
-        while (++p < stop) i8_step(mr, np, codes, 0, a, lda, w, panel_stride, p, acc);
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) acc[r][j] = vi_set1(0);
+        for (int32_t step = 0; step < INK_GROUP / 4; step++, w += 4 * INK_PANEL) {
+            look_ahead(&ahead, np, 3);
+            vi x[NP * NV];
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) x[j] = vi_load(w + (j / NV) * b->wide_stride + (j % NV) * 4 * VW);
+#pragma GCC unroll 16
+            for (int r = 0; r < mr; r++) {
+                vi some = vi_set1(ink_four_bytes(row_at(&rows, r)));
+#pragma GCC unroll 16
+                for (int j = 0; j < np * NV; j++) acc[r][j] = vi_dot4(acc[r][j], some, x[j]);
+            }
+            step_on(mr, &rows);
+        }
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) {
-            vf s = vf_load(scales + (j / NV) * scale_stride + (int64_t)g * INK_PANEL + (j % NV) * VW);
+            vf s = vf_load(b->scales + (j / NV) * b->scale_stride + (int64_t)g * INK_PANEL + (j % NV) * VW);
 #pragma GCC unroll 16
             for (int r = 0; r < mr; r++) {
                 float *sum = sums + r * np * INK_PANEL + j * VW;
@@ -136,17 +223,17 @@ INK_INLINE void i8_tile(const int mr, const int np, const int codes, const char 
             }
         }
     }
-    const int apart = codes == CODES_QUADS ? 2 : 1;
     for (int r = 0; r < mr; r++) {
-        vf s = vf_set1(finish.row_scales ? finish.row_scales[r * apart] : 1.0f);
-        vf shift = vf_set1(finish.row_shifts ? finish.row_shifts[r * apart] : 0.0f);
+        vf s = vf_set1(finish.row_scales ? finish.row_scales[2 * r] : 1.0f);
+        vf shift = vf_set1(finish.row_scales ? finish.row_scales[2 * r + 1] : 0.0f);
         for (int j = 0; j < np * NV; j++) {
             vf x = vf_mul(vf_load(sums + r * np * INK_PANEL + j * VW), s);
-            if (codes == CODES_QUADS && finish.row_shifts) x = vf_fma(shift, vf_load(finish.column_sums + j * VW), x);
+            if (finish.column_sums) x = vf_fma(shift, vf_load(finish.column_sums + j * VW), x);
             vf_store(c + r * ldc + j * VW, finish.bias ? vf_add(x, vf_load(finish.bias + j * VW)) : x);
         }
     }
 }
+#endif
 
 /* One compiled tile for each number of rows and panels, so that every accumulator is a register. */
 #define INK_EACH_ROW_COUNT(CASE)                                                                                       \
@@ -167,62 +254,58 @@ static void f32_rows(int mr, int np, const float *a, int64_t lda, const float *b
 #undef CASE
 }
 
-typedef void i8_rows_t(int mr, int np, const char *a, int64_t lda, const void *w, int64_t panel_stride, const float *scales,
-                       int64_t scale_stride, int32_t groups, float *c, int64_t ldc, int add, finish_t finish, ahead_t ahead);
+typedef void i8_rows_t(int mr, int np, int first, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,
+                       int add, finish_t finish, ahead_t ahead);
 
-#define INK_I8_ROWS(NAME, CODES)                                                                                       \
-    static void NAME(int mr, int np, const char *a, int64_t lda, const void *w, int64_t panel_stride,                  \
-                     const float *scales, int64_t scale_stride, int32_t groups, float *c, int64_t ldc, int add,        \
-                     finish_t finish, ahead_t ahead) {                                                                 \
-        enum { codes = CODES };                                                                                        \
-        switch (mr) { INK_EACH_ROW_COUNT(CASE) }                                                                       \
+#define INK_I8_ROWS(NAME, EACH_CASE)                                                                                   \
+    static void NAME(int mr, int np, int first, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc, \
+                     int add, finish_t finish, ahead_t ahead) {                                                        \
+        switch (mr) { INK_EACH_ROW_COUNT(EACH_CASE) }                                                                  \
     }
-#define CASE(R)                                                                                                        \
+#define INK_I8_CASE(R, TILE)                                                                                           \
     case R:                                                                                                            \
         if (R <= MR) {                                                                                                 \
-            if (NP > 1 && np == NP)                                                                                    \
-                i8_tile(R <= MR ? R : 1, NP, codes, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc,     \
-                        add, finish, ahead);                                                                           \
+            if (NP > 1 && np == NP && first)                                                                           \
+                TILE(R <= MR ? R : 1, NP, 1, a, lda, b, c, ldc, add, finish, ahead);                                   \
+            else if (NP > 1 && np == NP)                                                                               \
+                TILE(R <= MR ? R : 1, NP, 0, a, lda, b, c, ldc, add, finish, ahead);                                   \
+            else if (first)                                                                                            \
+                TILE(R <= MR ? R : 1, 1, 1, a, lda, b, c, ldc, add, finish, ahead);                                    \
             else                                                                                                       \
-                i8_tile(R <= MR ? R : 1, 1, codes, a, lda, w, panel_stride, scales, scale_stride, groups, c, ldc, add, \
-                        finish, ahead);                                                                                \
+                TILE(R <= MR ? R : 1, 1, 0, a, lda, b, c, ldc, add, finish, ahead);                                    \
         }                                                                                                              \
         break;
-INK_I8_ROWS(narrow_rows, CODES_NARROW)
-INK_I8_ROWS(wide_rows, CODES_WIDE)
+#define INK_I16_CASE(R) INK_I8_CASE(R, i16_tile)
+INK_I8_ROWS(i16_rows, INK_I16_CASE)
 #ifdef INK_DOT4
-INK_I8_ROWS(quad_rows, CODES_QUADS)
+#define INK_U8_CASE(R) INK_I8_CASE(R, u8_tile)
+INK_I8_ROWS(u8_rows, INK_U8_CASE)
 #endif
-#undef CASE
 
-/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. cached: b is in the cache. */
+/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. */
 static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int64_t ldb,
-                      int64_t panel_stride, int32_t k, const float *bias, int cached, float *c, int64_t ldc) {
+                      int64_t panel_stride, int32_t k, const float *bias, float *c, int64_t ldc) {
     int32_t tiles = (rows + MR - 1) / MR;
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
         for (int32_t k0 = 0; k0 == 0 || k0 < k; k0 += KC_F32) {
-            int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32, steps = (kc + INK_STEP - 1) / INK_STEP;
+            int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32;
             const float *w = b + p * panel_stride + k0 * ldb;
-            const float *next = cached ? NULL : k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
+            const float *next = k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
                 f32_rows(height, np, a + r * lda + k0, lda, w, ldb, panel_stride, kc,
                          c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0,
                          bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL,
-                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, steps));
+                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc));
             }
         }
     }
 }
 
-/* From this many tiles of rows on it pays to widen a panel's codes once. */
-#define INK_WIDEN_TILES 6
-
-/* A block of panels as a tile reads it: widened to int16, or pairs put together to quads. */
-static void widen_codes(const int8_t *w, int64_t panel_stride, int32_t np, int32_t bytes, int16_t *out) {
-    for (int32_t j = 0; j < np; j++)
-        for (int32_t i = 0; i < bytes; i += 2 * VW) vi_store(out + j * bytes + i, vi_widen(w + j * panel_stride + i));
+/* The multiplier of every code of a step: out (groups, 32). multipliers: (groups, 16). */
+static void pair_multipliers(const int16_t *multipliers, int32_t groups, int16_t *out) {
+    for (int32_t i = 0; i < groups * INK_PANEL; i += VW) vi_store(out + 2 * i, vi_pairs(multipliers + i));
 }
 
 #ifdef INK_DOT4
@@ -232,49 +315,65 @@ static void quad_codes(const int8_t *w, int64_t panel_stride, int32_t np, int32_
 }
 #endif
 
-/* c (rows, panels * 16) = a (rows, k) * int8 panels, finished; k a multiple of 64. a: int16 codes with a scale a row, or with
- * `full` 8-bit codes with a scale and a shift a row; column_sums then: what a row of ones would give. */
-static void i8_block(int32_t rows, int32_t panels, const void *a, const int full, const int8_t *w, const float *scales,
-                     int32_t k, const float *row_scales, const float *column_sums, const float *bias, float *c,
-                     int64_t ldc) {
-    int32_t groups = k / INK_GROUP, step = KC_I8 / INK_GROUP, tiles = (rows + MR - 1) / MR;
-    int64_t panel_stride = (int64_t)k * INK_PANEL, scale_stride = (int64_t)groups * INK_PANEL;
-    int64_t size = full ? 1 : 2, lda = k * size;
+/* An int8 weight of `groups` groups of inputs: codes, and of int16 rows multipliers (panels, groups, 16) and scales (panels,
+ * blocks of KC_I8 inputs, 16), of 8-bit rows scales (panels, groups, 16) and what a row of ones would give. */
+typedef struct {
+    const int8_t *codes;
+    const int16_t *multipliers;
+    const float *scales, *column_sums, *bias;
+    int32_t groups;
+} i8_weight;
+
+/* The same from panel p on. */
+INK_INLINE i8_weight from_panel(const i8_weight *w, int32_t p) {
+    int32_t blocks = w->multipliers ? (w->groups * INK_GROUP + KC_I8 - 1) / KC_I8 : w->groups;
+    i8_weight part = *w;
+    part.codes += (int64_t)p * w->groups * INK_GROUP * INK_PANEL;
+    part.scales += (int64_t)p * blocks * INK_PANEL;
+    if (w->multipliers) part.multipliers += (int64_t)p * w->groups * INK_PANEL;
+    if (w->column_sums) part.column_sums += (int64_t)p * INK_PANEL;
+    if (w->bias) part.bias += (int64_t)p * INK_PANEL;
+    return part;
+}
+
+/* c (rows, panels * 16) = a (rows, k) * w, finished. a: int16 codes with a scale a row, or with `full` 8-bit codes with a scale
+ * and a shift a row. */
+static void i8_block(int32_t rows, int32_t panels, const void *a, const int full, const i8_weight *weight,
+                     const float *row_scales, float *c, int64_t ldc) {
+    int32_t groups = weight->groups, step = KC_I8 / INK_GROUP, tiles = (rows + MR - 1) / MR;
+    int64_t panel_stride = (int64_t)groups * INK_GROUP * INK_PANEL, size = full ? 1 : 2, lda = groups * INK_GROUP * size;
     int16_t room[NP * KC_I8 * INK_PANEL] __attribute__((aligned(64)));
+    int16_t by[NP * (KC_I8 / INK_GROUP) * 2 * INK_PANEL] __attribute__((aligned(64)));
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
+        i8_weight w = from_panel(weight, p);
         for (int32_t g = 0; g < groups; g += step) {
             int32_t count = groups - g < step ? groups - g : step, bytes = count * INK_GROUP * INK_PANEL;
             int last = g + count == groups;
-            const int8_t *codes = w + p * panel_stride + (int64_t)g * INK_GROUP * INK_PANEL;
-            const int8_t *next = last ? w + (p + np) * panel_stride : codes + bytes;
-            const void *read = room;
-            int64_t stride = bytes;
-            i8_rows_t *work = wide_rows;
+            i8_panels b = {
+                .codes = w.codes + (int64_t)g * INK_GROUP * INK_PANEL, .code_stride = panel_stride,
+                .by = by, .by_stride = count * 2 * INK_PANEL, .wide = room, .wide_stride = bytes,
+                .scales = w.scales + (full ? g : g / step) * INK_PANEL,
+                .scale_stride = (full ? groups : (groups + step - 1) / step) * INK_PANEL, .groups = count,
+            };
+            const int8_t *next = last ? w.codes + np * panel_stride : b.codes + bytes;
+            i8_rows_t *work = i16_rows;
 #ifdef INK_DOT4
             if (full) {
-                quad_codes(codes, panel_stride, np, bytes, (int8_t *)room);
-                work = quad_rows;
+                quad_codes(b.codes, panel_stride, np, bytes, (int8_t *)room);
+                work = u8_rows;
             } else
 #endif
-                if (tiles >= INK_WIDEN_TILES) {
-                widen_codes(codes, panel_stride, np, bytes, room);
-            } else {
-                read = codes, stride = panel_stride, work = narrow_rows;
-            }
+                for (int32_t j = 0; j < np; j++)
+                    pair_multipliers(w.multipliers + (j * groups + g) * INK_PANEL, count, by + j * b.by_stride);
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
                 finish_t finish = {0};
-                if (last) {
-                    finish.row_scales = row_scales + (full ? 2 * r : r);
-                    finish.row_shifts = full ? finish.row_scales + 1 : NULL;
-                    finish.column_sums = full ? column_sums + p * INK_PANEL : NULL;
-                    finish.bias = bias ? bias + p * INK_PANEL : NULL;
-                }
-                work(height, np, (const char *)a + r * lda + g * INK_GROUP * size, lda, read, stride,
-                     scales + p * scale_stride + (int64_t)g * INK_PANEL, scale_stride, count,
+                if (last) finish = (finish_t){row_scales + (full ? 2 * r : r), w.column_sums, w.bias};
+                int32_t steps = count * INK_GROUP / (full ? 4 : 2);
+                work(height, np, t == 0, (const char *)a + r * lda + g * INK_GROUP * size, lda, &b,
                      c + r * ldc + (int64_t)p * INK_PANEL, ldc, g > 0, finish,
-                     share_ahead(next, bytes, panel_stride, t, tiles, count));
+                     share_ahead(next, bytes, panel_stride, t, tiles, steps));
             }
         }
     }

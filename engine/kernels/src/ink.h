@@ -11,13 +11,15 @@
 
 #define INK_PANEL 16 /* output channels side by side in a packed weight */
 #define INK_GROUP 64 /* inputs that share an int8 scale */
+#define INK_ONE 128  /* the multiplier that leaves codes as they are */
+#define INK_ROW_LIMIT 16383 /* the largest code of a row of int16, as ACTIVATION_LIMIT of engine/weights/int8.py */
 
 enum ink_op_kind {
     INK_EMBED,     /* out = (table0[ids] + table1[positions] + table2[types]) * f0 */
     INK_LAYERNORM, /* out = norm(a + b) * w0 + w1 */
     INK_QUANTIZE,  /* codes and scales = a */
     INK_LINEAR,    /* out = act(a * w0 panels + w1) */
-    INK_LINEAR_I8, /* out = act(a (int16) * w0 (int8 panels) with w2 group scales, b row scales, + w1) */
+    INK_LINEAR_I8, /* out = act(a (int16) * w0 (int8 panels) with w4 multipliers, w2 scales, b row scales, + w1) */
     INK_ATTENTION, /* out = softmax(q k^T * f0 + bias) v per text and head; a = q, k, v side by side; w0 bias */
     INK_POOL,      /* out (texts) = one row out of the token rows of a, by mode */
     INK_UNIT,      /* out = a / |a| */
@@ -26,7 +28,7 @@ enum ink_op_kind {
     INK_GATE,      /* out = act(first half of a) * second half */
     INK_ADD,       /* out = a + b */
     INK_LOOKUP,    /* out = table0[w1[ids], or ids] * w2[ids] */
-    INK_LINEAR_U8, /* as INK_LINEAR_I8 with 8-bit codes; b: scale and shift a row, w3: the sum of each output's weights */
+    INK_LINEAR_U8, /* as INK_LINEAR_I8 with 8-bit codes; b: scale and shift a row, w2 group scales, w3: the sum of each output's weights */
 };
 
 enum ink_activation { INK_NONE, INK_GELU, INK_GELU_TANH, INK_RELU, INK_SILU, INK_TANH };
@@ -77,8 +79,8 @@ typedef struct {
                    float *best, int32_t *where, void *scratch);
     void (*pack_bits)(const float *x, uint8_t *out, int64_t rows, int32_t dim);
     void (*gemm)(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n);
-    void (*gemm_i8)(const int16_t *a, const float *row_scales, const int8_t *panels, const float *scales, float *out,
-                    int32_t m, int32_t k, int32_t n);
+    void (*gemm_i8)(const int16_t *a, const float *row_scales, const int8_t *panels, const int16_t *multipliers,
+                    const float *scales, float *out, int32_t m, int32_t k, int32_t n);
     /* NULL where the processor has no products of four 8-bit numbers */
     void (*gemm_u8)(const float *a, const int8_t *panels, const float *scales, const float *column_sums, float *out,
                     int32_t m, int32_t k, int32_t n, void *scratch);

@@ -47,14 +47,13 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
     if (op->kind == INK_LINEAR) {
         int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
         f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
-                  op->k, bias, 0, c, ldc);
+                  op->k, bias, c, ldc);
     } else {
         int32_t k = round_up(op->k, INK_GROUP), full = op->kind == INK_LINEAR_U8;
         const char *a = (const char *)run->buffers[op->a] + (int64_t)r * k * (full ? 1 : 2);
-        const int8_t *w = (const int8_t *)op->w0 + (int64_t)p * k * INK_PANEL;
-        const float *scales = (const float *)op->w2 + (int64_t)p * (k / INK_GROUP) * INK_PANEL;
-        const float *sums = full ? (const float *)op->w3 + (int64_t)p * INK_PANEL : NULL;
-        i8_block(height, count, a, full, w, scales, k, buffer(run, op->b) + (full ? 2 * r : r), sums, bias, c, ldc);
+        i8_weight w = {op->w0, op->w4, op->w2, op->w3, op->w1, k / INK_GROUP};
+        w = from_panel(&w, p);
+        i8_block(height, count, a, full, &w, buffer(run, op->b) + (full ? 2 * r : r), c, ldc);
     }
     activate(c, ldc, height, count * INK_PANEL, op->mode);
 }

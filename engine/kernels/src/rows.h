@@ -219,7 +219,7 @@ static void unit_row(const float *a, float *out, int32_t n) {
     if (rest) vf_store_n(out + whole, vf_div(vf_load_n(a + whole, rest), divisor), rest);
 }
 
-/* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / 32767, NaN where a holds NaN or infinity: codes
+/* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / INK_ROW_LIMIT, NaN where a holds NaN or infinity: codes
  * cannot say so, and the row must not come out as numbers. */
 static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth) {
     int32_t whole = n - n % VW, rest = n % VW;
@@ -235,7 +235,7 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         nothing = vf_fma(x, vf_set1(0.0f), nothing);
     }
     float largest = vf_largest(top);
-    vf inverse = vf_set1(largest > 0.0f ? 32767.0f / largest : 0.0f);
+    vf inverse = vf_set1(largest > 0.0f ? INK_ROW_LIMIT / largest : 0.0f);
     for (int32_t j = 0; j < whole; j += VW) vi_store16(out + j, vi_from_vf(vf_mul(vf_load(a + j), inverse)));
     if (rest) {
         int16_t lanes[VW];
@@ -243,7 +243,7 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         memcpy(out + whole, lanes, (size_t)rest * sizeof(int16_t));
     }
     if (depth > n) memset(out + n, 0, (size_t)(depth - n) * sizeof(int16_t));
-    return largest / 32767.0f + vf_sum(nothing);
+    return largest / INK_ROW_LIMIT + vf_sum(nothing);
 }
 
 #ifdef INK_DOT4

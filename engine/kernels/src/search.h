@@ -45,17 +45,18 @@ static void expand_bits(const uint8_t *bits, int64_t count, int32_t dim, int8_t 
 }
 
 /* See reference.py maxsim_bits_argmax. Query rows become int16 with one scale a row; products with +-1 are exact.
- * scratch: int16 query (q, depth), q row scales, depth * 16 bytes of panel, q * 16 floats, depth / 64 * 16 ones. */
+ * scratch: int16 query (q, depth), q row scales, depth * 16 bytes of panel, q * 16 floats, depth / 64 * 16 ones and multipliers. */
 static void maxsim(const float *query, int32_t q, int32_t dim, const uint8_t *bits, const int64_t *starts, int64_t count,
                    float *best, int32_t *where, void *scratch) {
     int32_t depth = (dim + INK_GROUP - 1) / INK_GROUP * INK_GROUP, groups = depth / INK_GROUP;
     float *row_scales = (float *)scratch, *scores = row_scales + q, *ones = scores + (int64_t)q * INK_PANEL;
-    int16_t *codes = (int16_t *)(ones + (int64_t)groups * INK_PANEL);
+    int16_t *multipliers = (int16_t *)(ones + (int64_t)groups * INK_PANEL), *codes = multipliers + (int64_t)groups * INK_PANEL;
     int8_t *panel = (int8_t *)(codes + (int64_t)q * depth);
     float scale = 1.0f / ink_sqrt((float)dim);
     for (int32_t i = 0; i < q; i++)
         row_scales[i] = quantize_row(query + (int64_t)i * dim, codes + (int64_t)i * depth, dim, depth) * scale;
-    for (int32_t j = 0; j < groups * INK_PANEL; j++) ones[j] = 1.0f;
+    for (int32_t j = 0; j < groups * INK_PANEL; j++) ones[j] = 1.0f, multipliers[j] = INK_ONE;
+    i8_weight weight = {panel, multipliers, ones, NULL, NULL, groups};
     memset(panel, 0, (size_t)depth * INK_PANEL);
     for (int64_t c = 0; c < count; c++) {
         int64_t tokens = starts[c + 1] - starts[c];
@@ -66,7 +67,7 @@ static void maxsim(const float *query, int32_t q, int32_t dim, const uint8_t *bi
         for (int64_t t = 0; t < tokens; t += INK_PANEL) {
             int64_t width = tokens - t < INK_PANEL ? tokens - t : INK_PANEL;
             expand_bits(bits + (starts[c] + t) * (dim / 8), width, dim, panel);
-            i8_block(q, 1, codes, 0, panel, ones, depth, row_scales, NULL, NULL, scores, INK_PANEL);
+            i8_block(q, 1, codes, 0, &weight, row_scales, scores, INK_PANEL);
             for (int32_t i = 0; i < q; i++)
                 for (int64_t j = 0; j < width; j++)
                     if (scores[i * INK_PANEL + j] > best[c * q + i]) {

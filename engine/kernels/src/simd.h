@@ -39,8 +39,13 @@ typedef __m512i vi;
 #define vf_any_greater(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
 #define vf_where_greater(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
 #define vf_from_i8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
-#define vi_widen(p) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(p)))
 #define vi_mul2(a, w) _mm512_madd_epi16(a, w)
+#define vi_widen_high(p) _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(p))), 8)
+#define vi_mul_round(a, b) _mm512_mulhrs_epi16(a, b)
+INK_INLINE vi vi_pairs(const int16_t *p) {
+    __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_or_si512(x, _mm512_slli_epi32(x, 16));
+}
 #ifdef INK_ISA_AVX512VNNI
 #define INK_NAME avx512vnni
 /* Written out: clang takes the intrinsic apart into a multiply and an add wherever it believes that to be quicker. */
@@ -99,8 +104,20 @@ typedef __m256i vi;
 #define vf_any_greater(a, b) (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0)
 #define vf_where_greater(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ))
 #define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
-#define vi_widen(p) _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p)))
 #define vi_mul2(a, w) _mm256_madd_epi16(a, w)
+#define vi_mul_round(a, b) _mm256_mulhrs_epi16(a, b)
+/* One shuffle where widening and shifting are two instructions. Written out: in a tile no register is left for the pattern. */
+INK_INLINE vi vi_widen_high(const int8_t *p) {
+    static const int8_t high[32] __attribute__((aligned(32))) = {-1, 0, -1, 1, -1, 2,  -1, 3,  -1, 4,  -1, 5,  -1, 6,  -1, 7,
+                                                                 -1, 8, -1, 9, -1, 10, -1, 11, -1, 12, -1, 13, -1, 14, -1, 15};
+    vi x = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "m"(*(const __m256i *)high));
+    return x;
+}
+INK_INLINE vi vi_pairs(const int16_t *p) {
+    __m256i x = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm256_or_si256(x, _mm256_slli_epi32(x, 16));
+}
 #ifdef INK_ISA_AVXVNNI
 #define INK_NAME avxvnni
 INK_INLINE vi vi_dot(vi acc, vi a, vi w) {
@@ -126,6 +143,15 @@ INK_INLINE void ink_quads(const int8_t *w, int8_t *out) {
 #else
 #define INK_NAME avx2
 #define vi_dot(acc, a, w) _mm256_add_epi32(acc, _mm256_madd_epi16(a, w))
+/* Both registers of a panel: acc += the two int16 at p times w. Written out for the order of instructions: with both products
+ * ahead of both sums a tile takes 7.4 cycles a step where the compiler's order takes 7.7. */
+#define INK_DOT_PAIR
+INK_INLINE void vi_dot_pair(vi *acc0, vi *acc1, const char *p, vi w0, vi w1) {
+    vi some, product;
+    __asm__("vpbroadcastd %4, %2\n\tvpmaddwd %5, %2, %3\n\tvpmaddwd %6, %2, %2\n\tvpaddd %3, %0, %0\n\tvpaddd %2, %1, %1"
+            : "+x"(*acc0), "+x"(*acc1), "=&x"(some), "=&x"(product)
+            : "m"(*(const int32_t *)p), "x"(w0), "x"(w1));
+}
 #endif
 
 #elif defined(INK_ISA_NEON) || defined(INK_ISA_NEONDOT)
@@ -162,7 +188,12 @@ INK_INLINE vf vf_from_i8(const int8_t *p) {
     memcpy(&four, p, 4);
     return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
 }
-INK_INLINE vi vi_widen(const int8_t *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
+INK_INLINE vi vi_widen_high(const int8_t *p) { return vreinterpretq_s32_s16(vshlq_n_s16(vmovl_s8(vld1_s8(p)), 8)); }
+#define vi_mul_round(a, b) vreinterpretq_s32_s16(vqrdmulhq_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)))
+INK_INLINE vi vi_pairs(const int16_t *p) {
+    int16x4_t x = vld1_s16(p);
+    return vreinterpretq_s32_s16(vcombine_s16(vzip1_s16(x, x), vzip2_s16(x, x)));
+}
 INK_INLINE vi vi_mul2(vi a, vi w) {
     int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(w);
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
@@ -222,9 +253,17 @@ INK_INLINE vf vf_where_greater(vf a, vf b, vf x, vf y) {
     __m128 mask = _mm_cmpgt_ps(a, b);
     return _mm_or_ps(_mm_and_ps(mask, x), _mm_andnot_ps(mask, y));
 }
-INK_INLINE vi vi_widen(const int8_t *p) {
+INK_INLINE vi vi_widen_high(const int8_t *p) {
+    return _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)p));
+}
+INK_INLINE vi vi_mul_round(vi a, vi b) {
+    __m128i low = _mm_mullo_epi16(a, b), high = _mm_mulhi_epi16(a, b), half = _mm_set1_epi32(0x4000);
+    __m128i x = _mm_srai_epi32(_mm_add_epi32(_mm_unpacklo_epi16(low, high), half), 15);
+    return _mm_packs_epi32(x, _mm_srai_epi32(_mm_add_epi32(_mm_unpackhi_epi16(low, high), half), 15));
+}
+INK_INLINE vi vi_pairs(const int16_t *p) {
     __m128i x = _mm_loadl_epi64((const __m128i *)p);
-    return _mm_srai_epi16(_mm_unpacklo_epi8(x, x), 8);
+    return _mm_unpacklo_epi16(x, x);
 }
 INK_INLINE vf vf_from_i8(const int8_t *p) {
     int32_t four;

@@ -29,14 +29,7 @@ from engine.layers.pooling import Pool, pool
 from engine.layers.rotary import rotary, rotation_table
 from engine.models.bert import Bert
 from engine.plan import Graph, Plan, run_reference
-from engine.weights.int8 import (
-    dequantize_groups,
-    fp32_panels,
-    quantize_groups,
-    quantize_table,
-    scales_to_panels,
-    to_panels,
-)
+from engine.weights.int8 import ACTIVATION_LIMIT, fp32_panels, quantize_panels, quantize_table, widened
 from engine.weights.loaded import Index, LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8, Vector
 
 KERNELS = ("gemm", "gemm_i8", "act", "scan_int8", "maxsim", "pack_bits", "plan", "gemm_u8")
@@ -105,17 +98,19 @@ def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
 
 
 def gemm_i8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False) -> Case:
+    """extreme: the largest sum that the scales allow, in every block."""
     depth = -(-k // 64) * 64
     a = np.zeros((m, depth), np.int16)
-    a[:, :k] = 32767 if extreme else random.integers(-32767, 32768, (m, k))
+    a[:, :k] = ACTIVATION_LIMIT if extreme else random.integers(-ACTIVATION_LIMIT, ACTIVATION_LIMIT + 1, (m, k))
+    panels, scales = quantize_panels(random.standard_normal((n, k)).astype(np.float32))
     if extreme:
-        codes, scales = np.full((n, k), -127, np.int8), np.ones((n, -(-k // 64)), np.float16)
-    else:
-        codes, scales = quantize_groups(random.standard_normal((n, k)).astype(np.float32))
-    rows = (random.random(m) / 32767).astype(np.float32)
-    dense = dequantize_groups(codes, scales).astype(np.float64)
-    wanted = padded_columns((a[:, :k].astype(np.float64) @ dense.T) * rows[:, None])
-    inputs = [a, rows, to_panels(codes), scales_to_panels(scales).astype(np.float32)]
+        panels[:], scales[:] = -127, 1
+    weight = LinearI8.of_groups(panels, scales, n, k)
+    rows = (random.random(m) / ACTIVATION_LIMIT).astype(np.float32)
+    codes = widened(weight.panels, weight.multipliers).transpose(1, 3, 0, 2).reshape(depth, -1)[:, :n]
+    by_block = np.repeat(weight.scales.transpose(1, 0, 2).reshape(-1, panels.shape[0] * 16)[:, :n], 384, axis=0)
+    wanted = padded_columns((a.astype(np.float64) @ (codes * by_block[:depth].astype(np.float64))) * rows[:, None])
+    inputs = [a, rows, weight.panels, weight.multipliers, weight.scales]
     return Case("gemm_i8", f"{m}x{k}x{n}", (m, depth, n), inputs, [wanted], 1e-6 * float(np.nanmax(np.abs(wanted))) * 4)
 
 
@@ -124,12 +119,12 @@ def gemm_u8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: boo
     a = random.standard_normal((m, k)).astype(np.float32)
     a[::3] = np.abs(a[::3]) + 5
     a[1::5] = a[1::5, :1]
-    codes, scales = quantize_groups(random.standard_normal((n, k)).astype(np.float32))
+    panels, scales = quantize_panels(random.standard_normal((n, k)).astype(np.float32))
     if extreme:
-        a[:], codes[:] = np.where(np.arange(k) % 2, 1e30, -1e30), -127
-    weight = LinearU8(to_panels(codes), scales_to_panels(scales).astype(np.float32), n, k)
+        a[:], panels[:] = np.where(np.arange(k) % 2, 1e30, -1e30), -127
+    weight = LinearU8.of(LinearI8.of_groups(panels, scales, n, k))
     wanted = padded_columns(weight.product(a))
-    inputs = [a, weight.panels, weight.scales, weight.column_sums()]
+    inputs = [a, weight.panels, weight.group_scales(), weight.column_sums()]
     bound = 4e-6 * float(np.nanmax(np.abs(wanted)) + np.abs(a).max() * np.abs(weight.column_sums()).max())
     return Case("gemm_u8", f"{m}x{k}x{n}", (m, k, n), inputs, [wanted], bound)
 
@@ -210,9 +205,8 @@ def load_one(kind: str, values: np.ndarray[Any, Any], precision: str) -> Loaded:
         return TableF32(values) if precision == "fp32" else TableI8(*quantize_table(values))
     if precision == "fp32":
         return LinearF32(fp32_panels(values), values.shape[0])
-    codes, scales = quantize_groups(values)
-    kind_of = LinearU8 if precision == "int8-full" else LinearI8
-    return kind_of(to_panels(codes), scales_to_panels(scales).astype(np.float32), *values.shape)
+    weight = LinearI8.of_groups(*quantize_panels(values), *values.shape)
+    return LinearU8.of(weight) if precision == "int8-full" else weight
 
 
 # Kinds of attention: query heads, key heads, width, causal, window, relative bias; and a pooling for each.

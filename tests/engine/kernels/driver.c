@@ -22,7 +22,7 @@ void ink_maxsim(int32_t, const float *, int32_t, int32_t, const uint8_t *, const
                 void *);
 void ink_pack_bits(int32_t, const float *, uint8_t *, int64_t, int32_t);
 void ink_gemm(int32_t, const float *, const float *, float *, int32_t, int32_t, int32_t);
-void ink_gemm_i8(int32_t, const int16_t *, const float *, const int8_t *, const float *, float *, int32_t, int32_t,
+void ink_gemm_i8(int32_t, const int16_t *, const float *, const int8_t *, const int16_t *, const float *, float *, int32_t, int32_t,
                  int32_t);
 void ink_act(int32_t, float *, int64_t, int32_t);
 int32_t ink_has_u8(int32_t);
@@ -118,7 +118,7 @@ static int run_case(FILE *file, int32_t isa) {
     }
     switch (head[0]) {
     case 0: ink_gemm(isa, in[0].data, in[1].data, out[0], n[0], n[1], n[2]); break;
-    case 1: ink_gemm_i8(isa, in[0].data, in[1].data, in[2].data, in[3].data, out[0], n[0], n[1], n[2]); break;
+    case 1: ink_gemm_i8(isa, in[0].data, in[1].data, in[2].data, in[3].data, in[4].data, out[0], n[0], n[1], n[2]); break;
     case 2:
         memcpy(out[0], in[0].data, (size_t)in[0].bytes);
         ink_act(isa, out[0], n[0], n[1]);
