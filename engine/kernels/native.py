@@ -32,8 +32,8 @@ ACTIVATION_MODES = {None: 0, "gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2, "
 POOLING_MODES = {"mean": 0, "cls": 1, "lasttoken": 2, "max": 3, "mean_sqrt_len_tokens": 4, "weightedmean": 5}
 QUERY_ROWS: dict[QueryRow, int] = {"every": 0, "first": 1, "after prompt": 2, "last": 3}
 ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a finished row while it is at hand
-LANES = 32  # of attention.h, at most: queries at once
-BIAS_MORE = 32  # of ops.h: entries behind each row of an attention bias
+LANES = 16  # of attention.h: queries at once
+BIAS_MORE = LANES  # entries behind each row of an attention bias
 ALIGNMENT_BYTES = 64
 
 

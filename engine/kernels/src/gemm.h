@@ -72,9 +72,6 @@ INK_INLINE float float_at(const walk_t *w, const int row) {
     return x;
 }
 
-#define INK_PRAGMA(x) _Pragma(#x)
-#define INK_UNROLL(n) INK_PRAGMA(GCC unroll n)
-
 /* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats ldb apart. */
 INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t ldb,
                          int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
@@ -84,7 +81,6 @@ INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) acc[r][j] = add ? vf_load(c + r * ldc + j * VW) : vf_set1(0.0f);
     walk_t rows = walk(mr, a, lda * 4);
-    INK_UNROLL(2)
     for (int32_t i = 0; i < k; i++) {
         look_ahead(&ahead, np, 2);
         vf w[NP * NV];

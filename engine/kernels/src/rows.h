@@ -117,6 +117,24 @@ INK_INLINE float ink_sqrt(float x) {
 #endif
 }
 
+/* The whole vectors of a row, from element j on, for sums and maxima in INK_PARTS parts: a single one would wait for itself. */
+#define INK_PARTS 4
+#define each_vector(j, part, whole)                                                                                    \
+    for (int32_t start_ = 0; start_ < (whole); start_ += INK_PARTS * VW)                                               \
+        INK_UNROLL(4)                                                                                                  \
+        for (int part = 0; part < INK_PARTS; part++)                                                                   \
+            for (int32_t j = start_ + part * VW, once_ = 1; once_ && j < (whole); once_ = 0)
+typedef struct {
+    vf part[INK_PARTS];
+} parts_t;
+INK_INLINE parts_t parts_of(float x) { return (parts_t){{vf_set1(x), vf_set1(x), vf_set1(x), vf_set1(x)}}; }
+INK_INLINE vf parts_sum(const parts_t *p) {
+    return vf_add(vf_add(p->part[0], p->part[1]), vf_add(p->part[2], p->part[3]));
+}
+INK_INLINE vf parts_max(const parts_t *p) {
+    return vf_max(vf_max(p->part[0], p->part[1]), vf_max(p->part[2], p->part[3]));
+}
+
 /* out (n) = act(a) * b; tails go through a whole vector of zeros. */
 static void gate_row(const float *a, const float *b, float *out, int32_t n, int mode) {
     int32_t whole = n - n % VW, rest = n % VW;
@@ -142,10 +160,10 @@ static void add_row(const float *a, const float *b, float *out, int32_t n) {
 /* out = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019); out may be x. */
 static void rms_row(const float *x, float *out, const float *weight, int32_t n, float eps) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf squares = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) squares = vf_fma(vf_load(x + j), vf_load(x + j), squares);
-    if (rest) squares = vf_fma(vf_load_n(x + whole, rest), vf_load_n(x + whole, rest), squares);
-    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(squares) / (float)n + eps));
+    parts_t squares = parts_of(0.0f);
+    each_vector(j, p, whole) squares.part[p] = vf_fma(vf_load(x + j), vf_load(x + j), squares.part[p]);
+    if (rest) squares.part[0] = vf_fma(vf_load_n(x + whole, rest), vf_load_n(x + whole, rest), squares.part[0]);
+    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(parts_sum(&squares)) / (float)n + eps));
     for (int32_t j = 0; j < whole; j += VW)
         vf_store(out + j, vf_mul(vf_mul(vf_load(x + j), scale), vf_load(weight + j)));
     if (rest) {
@@ -173,31 +191,31 @@ static void rotate_row(const float *x, float *out, const float *cosine, const fl
 static void layer_norm_row(const float *a, const float *b, float *out, const float *weight, const float *bias,
                            int32_t n, float eps) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf sum = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) {
+    parts_t sum = parts_of(0.0f), squares = sum;
+    each_vector(j, p, whole) {
         vf x = b ? vf_add(vf_load(a + j), vf_load(b + j)) : vf_load(a + j);
         vf_store(out + j, x);
-        sum = vf_add(sum, x);
+        sum.part[p] = vf_add(sum.part[p], x);
     }
     if (rest) {
         vf x = vf_load_n(a + whole, rest);
         if (b) x = vf_add(x, vf_load_n(b + whole, rest));
         vf_store_n(out + whole, x, rest);
-        sum = vf_add(sum, x);
+        sum.part[0] = vf_add(sum.part[0], x);
     }
-    float mean = vf_sum(sum) / (float)n;
-    vf shift = vf_set1(-mean), squares = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) {
+    float mean = vf_sum(parts_sum(&sum)) / (float)n;
+    vf shift = vf_set1(-mean);
+    each_vector(j, p, whole) {
         vf x = vf_add(vf_load(out + j), shift);
         vf_store(out + j, x);
-        squares = vf_fma(x, x, squares);
+        squares.part[p] = vf_fma(x, x, squares.part[p]);
     }
     for (int32_t j = whole; j < n; j++) out[j] -= mean;
     if (rest) {
         vf x = vf_load_n(out + whole, rest);
-        squares = vf_fma(x, x, squares);
+        squares.part[0] = vf_fma(x, x, squares.part[0]);
     }
-    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(squares) / (float)n + eps));
+    vf scale = vf_set1(1.0f / ink_sqrt(vf_sum(parts_sum(&squares)) / (float)n + eps));
     for (int32_t j = 0; j < whole; j += VW)
         vf_store(out + j, vf_fma(vf_mul(vf_load(out + j), scale), vf_load(weight + j),
                                  bias ? vf_load(bias + j) : vf_set1(0.0f)));
@@ -210,10 +228,10 @@ static void layer_norm_row(const float *a, const float *b, float *out, const flo
 /* out = a / max(|a|, 1e-12). */
 static void unit_row(const float *a, float *out, int32_t n) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf squares = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) squares = vf_fma(vf_load(a + j), vf_load(a + j), squares);
-    if (rest) squares = vf_fma(vf_load_n(a + whole, rest), vf_load_n(a + whole, rest), squares);
-    float length = ink_sqrt(vf_sum(squares));
+    parts_t squares = parts_of(0.0f);
+    each_vector(j, p, whole) squares.part[p] = vf_fma(vf_load(a + j), vf_load(a + j), squares.part[p]);
+    if (rest) squares.part[0] = vf_fma(vf_load_n(a + whole, rest), vf_load_n(a + whole, rest), squares.part[0]);
+    float length = ink_sqrt(vf_sum(parts_sum(&squares)));
     vf divisor = vf_set1(length > 1e-12f ? length : 1e-12f);
     for (int32_t j = 0; j < whole; j += VW) vf_store(out + j, vf_div(vf_load(a + j), divisor));
     if (rest) vf_store_n(out + whole, vf_div(vf_load_n(a + whole, rest), divisor), rest);
@@ -223,18 +241,18 @@ static void unit_row(const float *a, float *out, int32_t n) {
  * cannot say so, and the row must not come out as numbers. */
 static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf top = vf_set1(0.0f), nothing = top;
-    for (int32_t j = 0; j < whole; j += VW) {
+    parts_t top = parts_of(0.0f), nothing = top;
+    each_vector(j, p, whole) {
         vf x = vf_load(a + j);
-        top = vf_max(top, vf_abs(x));
-        nothing = vf_fma(x, vf_set1(0.0f), nothing);
+        top.part[p] = vf_max(top.part[p], vf_abs(x));
+        nothing.part[p] = vf_fma(x, vf_set1(0.0f), nothing.part[p]);
     }
     if (rest) {
         vf x = vf_load_n(a + whole, rest);
-        top = vf_max(top, vf_abs(x));
-        nothing = vf_fma(x, vf_set1(0.0f), nothing);
+        top.part[0] = vf_max(top.part[0], vf_abs(x));
+        nothing.part[0] = vf_fma(x, vf_set1(0.0f), nothing.part[0]);
     }
-    float largest = vf_largest(top);
+    float largest = vf_largest(parts_max(&top));
     vf inverse = vf_set1(largest > 0.0f ? INK_ROW_LIMIT / largest : 0.0f);
     for (int32_t j = 0; j < whole; j += VW) vi_store16(out + j, vi_from_vf(vf_mul(vf_load(a + j), inverse)));
     if (rest) {
@@ -243,7 +261,7 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         memcpy(out + whole, lanes, (size_t)rest * sizeof(int16_t));
     }
     if (depth > n) memset(out + n, 0, (size_t)(depth - n) * sizeof(int16_t));
-    return largest / INK_ROW_LIMIT + vf_sum(nothing);
+    return largest / INK_ROW_LIMIT + vf_sum(parts_sum(&nothing));
 }
 
 #ifdef INK_DOT4
@@ -251,13 +269,15 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
  * x ~ scale * code + shift. A row of equal values has scale 1 and codes of INK_CODE_ZERO. */
 static void quantize_row8(const float *a, int8_t *out, int32_t n, int32_t depth, float row[2]) {
     int32_t whole = n - n % VW, rest = n % VW;
-    vf high = vf_set1(a[0]), low = high, nothing = vf_set1(0.0f);
-    for (int32_t j = 0; j < whole; j += VW) {
+    vf high = vf_set1(a[0]), low = high;
+    parts_t some = parts_of(0.0f);
+    each_vector(j, p, whole) {
         high = vf_max(high, vf_load(a + j));
         low = vf_min(low, vf_load(a + j));
-        nothing = vf_fma(vf_load(a + j), vf_set1(0.0f), nothing);
+        some.part[p] = vf_fma(vf_load(a + j), vf_set1(0.0f), some.part[p]);
     }
-    if (rest) nothing = vf_fma(vf_load_n(a + whole, rest), vf_set1(0.0f), nothing);
+    if (rest) some.part[0] = vf_fma(vf_load_n(a + whole, rest), vf_set1(0.0f), some.part[0]);
+    vf nothing = parts_sum(&some);
     float least = -vf_largest(vf_mul(low, vf_set1(-1.0f))), most = vf_largest(high);
     for (int32_t j = whole; j < n; j++) {
         least = a[j] < least ? a[j] : least;

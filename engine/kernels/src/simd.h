@@ -278,6 +278,9 @@ INK_INLINE vf vf_from_i8(const int8_t *p) {
 
 #define NV (INK_PANEL / VW)
 
+#define INK_PRAGMA(x) _Pragma(#x)
+#define INK_UNROLL(n) INK_PRAGMA(GCC unroll n)
+
 #ifndef INK_DOT4 /* never called: int8-full is refused where there are no products of four */
 #define vi_dot4(acc, a, w) (acc)
 #endif
