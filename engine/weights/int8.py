@@ -1,13 +1,14 @@
 """Eight-bit weights: one fp16 scale for each output channel and group of 64 inputs, laid out for the kernels.
 
-Groups of 64 keep the worst cosine against fp32 above 0.999, where one scale a channel falls to 0.99. The panel layout is
-what the kernels stream: 16 output channels side by side, inputs in pairs, because one multiply-add instruction eats a pair
-of int16.
+Groups of 64 keep the worst cosine against fp32 above 0.999, where one scale a channel falls to 0.99. The panel layout
+is what the kernels stream: 16 output channels side by side, inputs in pairs, because one multiply-add instruction eats
+a pair of int16.
 
-The scales of groups do not reach the sums. The kernels widen each code to int16 times its group's multiplier, so that all
-codes of one channel in a block of 384 inputs have one scale, and add up the products of the whole block in int32. Rows of
-activations use 15 bits, and the scale of a channel is such that no sum can overflow, whatever the row: at 384 codes of usual
-weights that leaves a multiplier of about 9, whose rounding adds one percent to the error of rounding to eight bits.
+The scales of groups do not reach the sums. The kernels widen each code to int16 times its group's multiplier, so that
+all codes of one channel in a block of 384 inputs have one scale, and add up the products of the whole block in int32.
+Rows of activations use 15 bits, and the scale of a channel is such that no sum can overflow, whatever the row: for
+usual weights that leaves multipliers around 9, whose rounding adds about one percent to what rounding to eight bits
+costs.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def block_count(inputs: int) -> int:
 def spread(panels: I8, scales: F32 | F16) -> tuple[I16, F32]:
     """Scales of groups as multipliers of the codes and scales of blocks.
 
-    panels: as of `to_panels`; scales: (panels, groups, 16). Returns multipliers (panels, groups, 16) int16, in units of
-    1 / ONE, and scales (panels, blocks, 16) float32, such that scale of the group ~ multiplier / ONE * scale of the block.
+    panels: as of `to_panels`; scales: (panels, groups, 16). Returns multipliers (panels, groups, 16) int16, in units
+    of 1 / ONE, and scales (panels, blocks, 16) float32: scale of the group ~ multiplier / ONE * scale of the block.
     """
     count, groups = scales.shape[:2]
     # A tree of halves: NumPy's own sum over an axis in the middle takes fifteen times as long.
