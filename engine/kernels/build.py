@@ -35,7 +35,11 @@ BODIES: dict[str, dict[str, tuple[str, ...]]] = {
         "INK_ISA_AVX512": AVX512,
         "INK_ISA_AVX512VNNI": (*AVX512, "-mavx512vnni"),
     },
-    "aarch64": {"INK_ISA_NEON": (), "INK_ISA_NEONDOT": ("-mcpu=generic+dotprod",)},
+    "aarch64": {
+        "INK_ISA_NEON": (),
+        "INK_ISA_NEONDOT": ("-mcpu=generic+dotprod",),
+        "INK_ISA_NEONI8MM": ("-mcpu=generic+dotprod+i8mm",),
+    },
 }
 
 

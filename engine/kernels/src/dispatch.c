@@ -50,23 +50,39 @@ static int runs(int32_t index) {
 #elif defined(__aarch64__)
 #if defined(__linux__)
 #include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #elif defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #endif
-extern const ink_isa ink_isa_neon, ink_isa_neondot;
-static const ink_isa *const isas[] = {&ink_isa_neon, &ink_isa_neondot};
+extern const ink_isa ink_isa_neon, ink_isa_neondot, ink_isa_neoni8mm;
+enum { NEON, NEONDOT, NEONI8MM };
+static const ink_isa *const isas[] = {&ink_isa_neon, &ink_isa_neondot, &ink_isa_neoni8mm};
 
-/* Products of four (FEAT_DotProd): every Apple processor that runs this has them. */
-static int runs(int32_t index) {
-    if (index == 0) return 1;
+/* Products of four (FEAT_DotProd; every Apple processor that runs this has them), and of matrices (FEAT_I8MM) besides. The
+ * numbers stand here because not every compiler's headers have the names. */
 #if defined(__linux__)
-    return (getauxval(AT_HWCAP) & (1ul << 20)) != 0;
+static int has_dot(void) { return (getauxval(AT_HWCAP) & (1ul << 20)) != 0; }
+static int has_i8mm(void) { return (getauxval(26 /* AT_HWCAP2 */) & (1ul << 13)) != 0; }
 #elif defined(_WIN32)
-    return IsProcessorFeaturePresent(43); /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
+static int has_dot(void) { return IsProcessorFeaturePresent(43); /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */ }
+static int has_i8mm(void) { return IsProcessorFeaturePresent(66); /* PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE */ }
+#elif defined(__APPLE__)
+static int has_dot(void) { return 1; }
+static int has_i8mm(void) {
+    int32_t value = 0;
+    size_t size = sizeof value;
+    return sysctlbyname("hw.optional.arm.FEAT_I8MM", &value, &size, NULL, 0) == 0 && value != 0;
+}
 #else
-    return 1;
+static int has_dot(void) { return 0; }
+static int has_i8mm(void) { return 0; }
 #endif
+
+static int runs(int32_t index) {
+    if (index == NEON) return 1;
+    return has_dot() && (index == NEONDOT || has_i8mm());
 }
 #else
 #error "no kernels for this processor"

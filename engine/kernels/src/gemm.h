@@ -3,8 +3,8 @@
  * float32: one accumulator an element, inputs in ascending order, one fused multiply-add each (multiply, then add, on
  * the baseline). An element's value depends on its own row and column only, never on the tile that it fell in.
  * int8: codes meet the multiplier of their group (see engine/weights/int8.py) when they are widened to int16, so that 384
- * inputs add up in int32 and become float32 once. int8-full, where the processor has products of four: rows of 8 bits,
- * x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w); a group at a time.
+ * inputs add up in int32 and become float32 once. int8-full, where the processor has products of four, or of matrices: rows of
+ * 8 bits, x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w); a group at a time.
  */
 #ifndef INK_GEMM_H
 #define INK_GEMM_H
@@ -16,6 +16,17 @@
 #define KC_I8 384 /* as DEPTH of engine/weights/int8.py: what int32 can sum */
 /* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
 #define ROW_BLOCK (MR * (144 / MR))
+
+/* Of rows of 8 bits: inputs a step, rows a tile, and how the codes of a step are put side by side. */
+#ifdef INK_MATRIX
+#define U8_STEP 8
+#define U8_MR 6 /* whole pairs of rows */
+#define ink_u8_codes ink_eights
+#else
+#define U8_STEP 4
+#define U8_MR MR
+#define ink_u8_codes ink_quads
+#endif
 
 /* Weights are read in the order of their addresses, each panel once from memory and then, for every further tile of rows,
  * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next: at every
@@ -51,7 +62,7 @@ typedef struct {
 /* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
  * stride or twice the stride, which needs no instruction of its own. In bytes. */
 typedef struct {
-    const char *third[(MR + 2) / 3];
+    const char *third[(U8_MR + 2) / 3];
     int64_t stride;
 } walk_t;
 
@@ -176,13 +187,48 @@ INK_INLINE void i16_tile(const int mr, const int np, const int first, const char
     }
 }
 
+#ifdef INK_MATRIX
+/* acc (mr, np * NV) = 8 bits of every row times the codes of a group, which are at w: by pairs of rows and of channels. The last
+ * row of an odd number is its own second, whose sums are dropped. */
+INK_INLINE void u8_group(const int mr, const int np, const i8_panels *b, const int8_t *w, walk_t *rows, ahead_t *ahead,
+                         vi acc[U8_MR][NP * NV]) {
+    vi two[U8_MR / 2][NP * INK_PANEL / 2];
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r += 2)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * INK_PANEL / 2; j++) two[r / 2][j] = vi_set1(0);
+    for (int32_t step = 0; step < INK_GROUP / U8_STEP; step++, w += U8_STEP * INK_PANEL) {
+        look_ahead(ahead, np, 3);
+        look_ahead(ahead, np, 3); /* a line for every four inputs, as in other tiles */
+        vi some[U8_MR / 2];
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r += 2) some[r / 2] = vi_two_rows(row_at(rows, r), row_at(rows, r + 1 < mr ? r + 1 : r));
+#pragma GCC unroll 16
+        for (int j = 0; j < np * INK_PANEL / 2; j++) {
+            vi x = vi_load(w + (j / (INK_PANEL / 2)) * b->wide_stride + (j % (INK_PANEL / 2)) * 2 * U8_STEP);
+#pragma GCC unroll 16
+            for (int r = 0; r < mr; r += 2) two[r / 2][j] = vi_matrix(two[r / 2][j], some[r / 2], x);
+        }
+        step_on(mr, rows);
+        step_on(mr, rows); /* eight bytes */
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) {
+            vi x = two[r / 2][2 * j], y = two[r / 2][2 * j + 1];
+            acc[r][j] = r % 2 ? vi_second_row(x, y) : vi_first_row(x, y);
+        }
+}
+#endif
+
 #ifdef INK_DOT4
-/* The same for rows of 8 bits, of codes put together to quads in b->wide; first is of no account. */
+/* The same for rows of 8 bits, of codes put side by side in b->wide; first is of no account. */
 INK_INLINE void u8_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
     (void)first;
     const int8_t *w = (const int8_t *)b->wide;
-    float sums[MR * NP * INK_PANEL];
+    float sums[U8_MR * NP * INK_PANEL];
     for (int r = 0; r < mr; r++) {
         if (add)
             memcpy(sums + r * np * INK_PANEL, c + r * ldc, (size_t)(np * INK_PANEL) * sizeof(float));
@@ -191,7 +237,11 @@ INK_INLINE void u8_tile(const int mr, const int np, const int first, const char 
     }
     walk_t rows = walk(mr, a, lda);
     for (int32_t g = 0; g < b->groups; g++) {
-        vi acc[MR][NP * NV];
+        vi acc[U8_MR][NP * NV];
+#ifdef INK_MATRIX
+        u8_group(mr, np, b, w, &rows, &ahead, acc);
+        w += INK_GROUP * INK_PANEL;
+#else
 #pragma GCC unroll 16
         for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
@@ -209,6 +259,7 @@ INK_INLINE void u8_tile(const int mr, const int np, const int first, const char 
             }
             step_on(mr, &rows);
         }
+#endif
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) {
             vf s = vf_load(b->scales + (j / NV) * b->scale_stride + (int64_t)g * INK_PANEL + (j % NV) * VW);
@@ -258,23 +309,23 @@ typedef void i8_rows_t(int mr, int np, int first, const char *a, int64_t lda, co
                      int add, finish_t finish, ahead_t ahead) {                                                        \
         switch (mr) { INK_EACH_ROW_COUNT(EACH_CASE) }                                                                  \
     }
-#define INK_I8_CASE(R, TILE)                                                                                           \
+#define INK_I8_CASE(R, MOST, TILE)                                                                                     \
     case R:                                                                                                            \
-        if (R <= MR) {                                                                                                 \
+        if (R <= MOST) {                                                                                               \
             if (NP > 1 && np == NP && first)                                                                           \
-                TILE(R <= MR ? R : 1, NP, 1, a, lda, b, c, ldc, add, finish, ahead);                                   \
+                TILE(R <= MOST ? R : 1, NP, 1, a, lda, b, c, ldc, add, finish, ahead);                                 \
             else if (NP > 1 && np == NP)                                                                               \
-                TILE(R <= MR ? R : 1, NP, 0, a, lda, b, c, ldc, add, finish, ahead);                                   \
+                TILE(R <= MOST ? R : 1, NP, 0, a, lda, b, c, ldc, add, finish, ahead);                                 \
             else if (first)                                                                                            \
-                TILE(R <= MR ? R : 1, 1, 1, a, lda, b, c, ldc, add, finish, ahead);                                    \
+                TILE(R <= MOST ? R : 1, 1, 1, a, lda, b, c, ldc, add, finish, ahead);                                  \
             else                                                                                                       \
-                TILE(R <= MR ? R : 1, 1, 0, a, lda, b, c, ldc, add, finish, ahead);                                    \
+                TILE(R <= MOST ? R : 1, 1, 0, a, lda, b, c, ldc, add, finish, ahead);                                  \
         }                                                                                                              \
         break;
-#define INK_I16_CASE(R) INK_I8_CASE(R, i16_tile)
+#define INK_I16_CASE(R) INK_I8_CASE(R, MR, i16_tile)
 INK_I8_ROWS(i16_rows, INK_I16_CASE)
 #ifdef INK_DOT4
-#define INK_U8_CASE(R) INK_I8_CASE(R, u8_tile)
+#define INK_U8_CASE(R) INK_I8_CASE(R, U8_MR, u8_tile)
 INK_I8_ROWS(u8_rows, INK_U8_CASE)
 #endif
 
@@ -305,9 +356,9 @@ static void pair_multipliers(const int16_t *multipliers, int32_t groups, int16_t
 }
 
 #ifdef INK_DOT4
-static void quad_codes(const int8_t *w, int64_t panel_stride, int32_t np, int32_t bytes, int8_t *out) {
+static void u8_codes(const int8_t *w, int64_t panel_stride, int32_t np, int32_t bytes, int8_t *out) {
     for (int32_t j = 0; j < np; j++)
-        for (int32_t i = 0; i < bytes; i += 4 * INK_PANEL) ink_quads(w + j * panel_stride + i, out + j * bytes + i);
+        for (int32_t i = 0; i < bytes; i += U8_STEP * INK_PANEL) ink_u8_codes(w + j * panel_stride + i, out + j * bytes + i);
 }
 #endif
 
@@ -336,7 +387,7 @@ INK_INLINE i8_weight from_panel(const i8_weight *w, int32_t p) {
  * and a shift a row. */
 static void i8_block(int32_t rows, int32_t panels, const void *a, const int full, const i8_weight *weight,
                      const float *row_scales, float *c, int64_t ldc) {
-    int32_t groups = weight->groups, step = KC_I8 / INK_GROUP, tiles = (rows + MR - 1) / MR;
+    int32_t groups = weight->groups, step = KC_I8 / INK_GROUP, most = full ? U8_MR : MR, tiles = (rows + most - 1) / most;
     int64_t panel_stride = (int64_t)groups * INK_GROUP * INK_PANEL, size = full ? 1 : 2, lda = groups * INK_GROUP * size;
     int16_t room[NP * KC_I8 * INK_PANEL] __attribute__((aligned(64)));
     int16_t by[NP * (KC_I8 / INK_GROUP) * 2 * INK_PANEL] __attribute__((aligned(64)));
@@ -356,7 +407,7 @@ static void i8_block(int32_t rows, int32_t panels, const void *a, const int full
             i8_rows_t *work = i16_rows;
 #ifdef INK_DOT4
             if (full) {
-                quad_codes(b.codes, panel_stride, np, bytes, (int8_t *)room);
+                u8_codes(b.codes, panel_stride, np, bytes, (int8_t *)room);
                 work = u8_rows;
             } else
 #endif

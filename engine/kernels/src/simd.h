@@ -154,7 +154,7 @@ INK_INLINE void vi_dot_pair(vi *acc0, vi *acc1, const char *p, vi w0, vi w1) {
 }
 #endif
 
-#elif defined(INK_ISA_NEON) || defined(INK_ISA_NEONDOT)
+#elif defined(INK_ISA_NEON) || defined(INK_ISA_NEONDOT) || defined(INK_ISA_NEONI8MM)
 #include <arm_neon.h>
 #define VW 4
 #define MR 5
@@ -199,11 +199,11 @@ INK_INLINE vi vi_mul2(vi a, vi w) {
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
 }
 #define vi_dot(acc, a, w) vaddq_s32(acc, vi_mul2(a, w))
-#ifdef INK_ISA_NEONDOT
-#define INK_NAME neondot
+#ifdef INK_ISA_NEON
+#define INK_NAME neon
+#else
 #define INK_DOT4
-#define INK_CODE_ZERO -128 /* its products of four are of signed numbers */
-#define vi_dot4(acc, a, w) vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(w))
+#define INK_CODE_ZERO -128 /* products of four and of matrices are of signed numbers */
 INK_INLINE void vi_store8(void *p, vi v) {
     int16x4_t words = vmovn_s32(v);
     int32_t four = vget_lane_s32(vreinterpret_s32_s8(vmovn_s16(vcombine_s16(words, words))), 0);
@@ -216,8 +216,35 @@ INK_INLINE void ink_quads(const int8_t *w, int8_t *out) {
         vst1q_u16((uint16_t *)(out + 32 * half + 16), vzip2q_u16(a, b));
     }
 }
-#else
-#define INK_NAME neon
+#endif
+#ifdef INK_ISA_NEONDOT
+#define INK_NAME neondot
+#define vi_dot4(acc, a, w) vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(w))
+#elif defined(INK_ISA_NEONI8MM)
+#define INK_NAME neoni8mm
+/* Products of matrices: a holds 8 codes of one row and 8 of another, w those of two channels, and acc the first row's sums for
+ * both channels, then the second's. */
+#define INK_MATRIX
+#define vi_matrix(acc, a, w) vmmlaq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(w))
+#define vi_two_rows(p, q) vreinterpretq_s32_s8(vcombine_s8(vld1_s8((const int8_t *)(p)), vld1_s8((const int8_t *)(q))))
+/* One row's sums for four channels, out of those of two rows for two and two. */
+INK_INLINE vi vi_first_row(vi a, vi b) {
+    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+INK_INLINE vi vi_second_row(vi a, vi b) {
+    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+/* Four times 16 pairs to 16 eights, so that two channels are side by side. */
+INK_INLINE void ink_eights(const int8_t *w, int8_t *out) {
+    int8_t quads[8 * INK_PANEL];
+    ink_quads(w, quads);
+    ink_quads(w + 4 * INK_PANEL, quads + 4 * INK_PANEL);
+    for (int i = 0; i < 4 * INK_PANEL; i += 16) {
+        uint32x4_t a = vld1q_u32((const uint32_t *)(quads + i)), b = vld1q_u32((const uint32_t *)(quads + 4 * INK_PANEL + i));
+        vst1q_u32((uint32_t *)(out + 2 * i), vzip1q_u32(a, b));
+        vst1q_u32((uint32_t *)(out + 2 * i + 16), vzip2q_u32(a, b));
+    }
+}
 #endif
 
 #else /* baseline x86-64: SSE2 only */

@@ -1,5 +1,6 @@
 /* Runs the cases of cases.py on a processor without Python: linked statically with the kernels, started under an emulator.
- * Usage: driver CASES ISA. Prints one line a failure, then "N passed, M failed"; exit status 1 where any failed. */
+ * Usage: driver CASES ISA. Prints one line a failure, then "results " and a hash of every result's bits, then "N passed,
+ * M failed"; exit status 1 where any failed. Without arguments: the instruction sets that this processor runs, one a line. */
 #include "ink.h"
 #include "pool.h"
 
@@ -16,6 +17,7 @@ typedef struct {
 
 int32_t ink_isa_count(void);
 const char *ink_isa_name(int32_t index);
+int32_t ink_isa_runs(int32_t index);
 void ink_run_plan(int32_t isa, ink_pool *pool, const ink_run *run);
 void ink_scan_int8(int32_t, const int8_t *, const float *, const float *, float *, int64_t, int32_t);
 void ink_maxsim(int32_t, const float *, int32_t, int32_t, const uint8_t *, const int64_t *, int64_t, float *, int32_t *,
@@ -100,7 +102,13 @@ static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t in
     out[1] = place[ints[1]];
 }
 
-static int run_case(FILE *file, int32_t isa) {
+/* FNV-1a, 64 bits. */
+static uint64_t hashed(uint64_t hash, const uint8_t *data, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i++) hash = (hash ^ data[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static int run_case(FILE *file, int32_t isa, uint64_t *hash) {
     int32_t head[7];
     float bound;
     get(file, head, sizeof head);
@@ -134,6 +142,7 @@ static int run_case(FILE *file, int32_t isa) {
     int failed = 0;
     for (int32_t i = 0; i < outputs; i++) {
         float worst = difference(&wanted[i], out[i]);
+        *hash = hashed(*hash, out[i], wanted[i].bytes);
         if (!(worst <= bound)) {
             printf("kernel %d (%d, %d, %d, %d) output %d: difference %g, bound %g\n", (int)head[0], (int)n[0], (int)n[1],
                    (int)n[2], (int)n[3], (int)i, (double)worst, (double)bound);
@@ -146,14 +155,21 @@ static int run_case(FILE *file, int32_t isa) {
 int main(int argc, char **argv) {
     FILE *file = argc == 3 ? fopen(argv[1], "rb") : NULL;
     int32_t isa = -1, count, failed = 0;
+    uint64_t hash = 0xcbf29ce484222325u;
+    if (argc == 1) {
+        for (int32_t i = 0; i < ink_isa_count(); i++)
+            if (ink_isa_runs(i)) puts(ink_isa_name(i));
+        return 0;
+    }
     for (int32_t i = 0; argc == 3 && i < ink_isa_count(); i++)
         if (!strcmp(ink_isa_name(i), argv[2])) isa = i;
     if (!file || isa < 0) {
-        fprintf(stderr, "usage: driver CASES ISA\n");
+        fprintf(stderr, "usage: driver [CASES ISA]\n");
         return 2;
     }
     get(file, &count, 4);
-    for (int32_t i = 0; i < count; i++) failed += run_case(file, isa);
+    for (int32_t i = 0; i < count; i++) failed += run_case(file, isa, &hash);
+    printf("results %016llx\n", (unsigned long long)hash);
     printf("%d passed, %d failed\n", (int)(count - failed), (int)failed);
     return failed ? 1 : 0;
 }

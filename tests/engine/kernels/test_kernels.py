@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -240,6 +242,22 @@ def test_the_check_at_load_notices_a_wrong_kernel(monkeypatch: pytest.MonkeyPatc
 def test_an_unknown_instruction_set_is_refused_with_what_there_is() -> None:
     with pytest.raises(KernelError, match="INKLING_ISA asks for 'sse9'"):
         loader.open_library(PATH, "sse9")
+
+
+def test_an_instruction_set_that_this_processor_lacks_is_refused_with_those_that_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_an_old_processor(path: str) -> ctypes.CDLL:
+        functions = ctypes.CDLL(path)
+        monkeypatch.setattr(functions, "ink_isa_runs", lambda index: index == 0, raising=False)
+        return functions
+
+    functions = loader.open_library(PATH).functions
+    first, best = (functions.ink_isa_name(i).decode() for i in (0, functions.ink_isa_count() - 1))
+    monkeypatch.setattr(loader, "ctypes", SimpleNamespace(CDLL=of_an_old_processor))
+    assert loader.open_library(PATH).isa == first
+    with pytest.raises(KernelError, match=f"INKLING_ISA asks for '{best}', but this processor runs {first} "):
+        loader.open_library(PATH, best)
 
 
 def test_a_library_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
