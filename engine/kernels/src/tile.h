@@ -1,0 +1,190 @@
+/* Matrix tiles: MR rows by NP panels of 16 channels held in registers while the inner dimension streams past.
+ *
+ * float32: one accumulator an element, inputs in ascending order, one fused multiply-add each (multiply, then add, on
+ * the baseline). An element's value depends on its own row and column only, never on the tile that it fell in.
+ * int8: codes meet the multiplier of their group (see engine/weights/int8.py) when they are widened to int16, so that 384
+ * inputs add up in int32 and become float32 once. int8-full, where the processor has products of four, or of matrices: rows of
+ * 8 bits, x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w); a group at a time.
+ */
+#ifndef INK_TILE_H
+#define INK_TILE_H
+
+#include "simd.h"
+
+/* Inner-dimension blocks such that a panel stays in a 32 KiB first-level cache while the rows pass. */
+#define KC_F32 384
+#define KC_I8 384 /* as DEPTH of engine/weights/int8.py: what int32 can sum */
+/* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
+#define ROW_BLOCK (MR * (144 / MR))
+
+/* Of rows of 8 bits: inputs a step, rows a tile, and how the codes of a step are put side by side. */
+#ifdef INK_MATRIX
+#define U8_STEP 8
+#define U8_MR 6 /* whole pairs of rows */
+#define ink_u8_codes ink_eights
+#else
+#define U8_STEP 4
+#define U8_MR MR
+#define ink_u8_codes ink_quads
+#endif
+
+/* Weights are read in the order of their addresses, each panel once from memory and then, for every further tile of rows,
+ * from the cache. So that the first tile does not wait, every tile asks for its share of the panels that come next: at every
+ * step for the cache line of `next`, which moves on by `pace` bytes. */
+typedef struct {
+    const char *next; /* in the first of the panels */
+    int64_t stride;   /* bytes from panel to panel */
+    int64_t pace;
+} ahead_t;
+
+/* LEVEL: 3 into the first-level cache (int8 panels are small), 2 into the second. */
+#define look_ahead(ahead, panels, LEVEL)                                                                               \
+    for (int j = 0; j < (panels); j++) __builtin_prefetch((ahead)->next + j * (ahead)->stride, 0, LEVEL);              \
+    (ahead)->next += (ahead)->pace
+
+/* The share of tile number `tile` of `tiles` in panels of `bytes` each from `start` on, in `steps`. */
+INK_INLINE ahead_t share_ahead(const void *start, int64_t bytes, int64_t stride, int32_t tile, int32_t tiles,
+                               int32_t steps) {
+    int64_t pace = (bytes / tiles + steps - 1) / steps;
+    return (ahead_t){(const char *)start + tile * pace * steps, stride, pace};
+}
+
+/* Rows fall into as few tiles as MR allows, and those into heights that differ by one at most: a tile of one or two rows
+ * takes as long as one of four. */
+INK_INLINE int32_t tile_height(int32_t rows, int32_t tile, int32_t tiles) { return rows / tiles + (tile < rows % tiles); }
+
+/* What happens to a finished tile: c = c * scale of the row + bias of the column; NULL where it is not finished yet, or a part
+ * is left out. Rows of 8 bits have a scale and a shift each: c = c * scale + shift * column sum + bias. */
+typedef struct {
+    const float *row_scales, *column_sums, *bias;
+} finish_t;
+
+/* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
+ * stride or twice the stride, which needs no instruction of its own. In bytes. */
+typedef struct {
+    const char *third[(U8_MR + 2) / 3];
+    int64_t stride;
+} walk_t;
+
+INK_INLINE walk_t walk(const int rows, const void *x, int64_t stride) {
+    walk_t w = {.stride = stride};
+#pragma GCC unroll 16
+    for (int t = 0; t < (rows + 2) / 3; t++) w.third[t] = (const char *)x + 3 * t * stride;
+    return w;
+}
+INK_INLINE const char *row_at(const walk_t *w, const int row) { return w->third[row / 3] + (row % 3) * w->stride; }
+INK_INLINE void step_on(const int rows, walk_t *w) { /* four bytes */
+#pragma GCC unroll 16
+    for (int t = 0; t < (rows + 2) / 3; t++) w->third[t] += 4;
+}
+INK_INLINE float float_at(const walk_t *w, const int row) {
+    float x;
+    memcpy(&x, row_at(w, row), 4);
+    return x;
+}
+
+/* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats ldb apart. */
+INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t ldb,
+                         int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
+    vf acc[MR][NP * NV];
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) acc[r][j] = add ? vf_load(c + r * ldc + j * VW) : vf_set1(0.0f);
+    walk_t rows = walk(mr, a, lda * 4);
+    for (int32_t i = 0; i < k; i++) {
+        look_ahead(&ahead, np, 2);
+        vf w[NP * NV];
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++) {
+            vf x = vf_set1(float_at(&rows, r));
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) acc[r][j] = vf_fma(x, w[j], acc[r][j]);
+        }
+        step_on(mr, &rows);
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++)
+            vf_store(c + r * ldc + j * VW, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
+}
+
+/* np int8 panels as a block of rows meets them. codes, code_stride apart; of int16 rows also the multiplier of every code of a
+ * step, 32 a group, by_stride apart, and room for the widened codes, wide_stride apart, which the first tile of rows fills and
+ * the others read. scales, scale_stride apart: 16 for int16 rows, 16 a group for rows of 8 bits. */
+typedef struct {
+    const int8_t *codes;
+    const int16_t *by;
+    int16_t *wide;
+    const float *scales;
+    int64_t code_stride, by_stride, wide_stride, scale_stride;
+    int32_t groups;
+} i8_panels;
+
+/* One step: two int16 of every row times their codes. */
+INK_INLINE void i16_step(const int mr, const int np, walk_t *rows, const vi *x, vi acc[MR][NP * NV]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++) {
+#ifdef INK_DOT_PAIR
+        vi_dot_pair(&acc[r][0], &acc[r][1], row_at(rows, r), x[0], x[1]);
+#else
+        vi some = vi_set1(ink_four_bytes(row_at(rows, r)));
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) acc[r][j] = vi_dot(acc[r][j], some, x[j]);
+#endif
+    }
+    step_on(mr, rows);
+}
+
+/* The same for rows of int16, lda bytes apart. first: the codes are to be widened: times their multiplier over 128, rounded. */
+INK_INLINE void i16_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
+                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
+    vi acc[MR][NP * NV];
+#pragma GCC unroll 16
+    for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < np * NV; j++) acc[r][j] = vi_set1(0);
+    walk_t rows = walk(mr, a, lda);
+    int16_t *wide = b->wide;
+    if (first) {
+        const int8_t *codes = b->codes;
+        const int16_t *by = b->by;
+        for (int32_t g = 0; g < b->groups; g++, by += 2 * INK_PANEL)
+            for (int32_t step = 0; step < INK_GROUP / 2; step++, codes += 2 * INK_PANEL, wide += 2 * INK_PANEL) {
+                look_ahead(&ahead, np, 3);
+                vi x[NP * NV];
+#pragma GCC unroll 16
+                for (int j = 0; j < np * NV; j++) {
+                    int64_t panel = j / NV, lane = (j % NV) * 2 * VW;
+                    x[j] = vi_mul_round(vi_widen_high(codes + panel * b->code_stride + lane),
+                                        vi_load(by + panel * b->by_stride + lane));
+                    vi_store(wide + panel * b->wide_stride + lane, x[j]);
+                }
+                i16_step(mr, np, &rows, x, acc);
+            }
+    } else {
+        for (int32_t step = 0; step < b->groups * (INK_GROUP / 2); step++, wide += 2 * INK_PANEL) {
+            look_ahead(&ahead, np, 3);
+            vi x[NP * NV];
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) x[j] = vi_load(wide + (j / NV) * b->wide_stride + (j % NV) * 2 * VW);
+            i16_step(mr, np, &rows, x, acc);
+        }
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < np * NV; j++) {
+        vf scale = vf_load(b->scales + (j / NV) * b->scale_stride + (j % NV) * VW);
+        vf bias = finish.bias ? vf_load(finish.bias + j * VW) : vf_set1(0.0f);
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++) {
+            float *out = c + r * ldc + j * VW;
+            vf x = vf_fma(vf_from_vi(acc[r][j]), scale, add ? vf_load(out) : vf_set1(0.0f));
+            vf_store(out, finish.row_scales ? vf_fma(x, vf_set1(finish.row_scales[r]), bias) : x);
+        }
+    }
+}
+
+#endif
