@@ -123,17 +123,19 @@ def spread(panels: I8, scales: F32 | F16) -> tuple[I16, F32]:
     """
     count, groups = scales.shape[:2]
     # A tree of halves: NumPy's own sum over an axis in the middle takes fifteen times as long.
-    sizes = np.abs(panels).reshape(count * groups, GROUP // 2, 2 * PANEL)
+    # As they may come from a file, codes may be -128, whose size int8 does not hold, and scales below zero.
+    sizes = np.abs(panels).view(np.uint8).reshape(count * groups, GROUP // 2, 2 * PANEL)
     half = GROUP // 4
     added = sizes[:, :half].astype(np.int16) + sizes[:, half:]
     while half > 1:
         half //= 2
         added = added[:, :half] + added[:, half:]
     of_group = scales.astype(np.float32)
-    amounts = added.reshape(count, groups, PANEL, 2).sum(axis=3, dtype=np.int32) * of_group
+    size_of_group = np.abs(of_group)
+    amounts = added.reshape(count, groups, PANEL, 2).sum(axis=3, dtype=np.int32) * size_of_group
     starts = np.arange(0, groups, DEPTH // GROUP)
     of_block = np.maximum(
-        np.maximum.reduceat(of_group, starts, axis=1) / _MOST_MULTIPLIER,
+        np.maximum.reduceat(size_of_group, starts, axis=1) / _MOST_MULTIPLIER,
         np.add.reduceat(amounts, starts, axis=1) / _MOST_CODES,
     ).astype(np.float32)
     wide = np.repeat(of_block, DEPTH // GROUP, axis=1)[:, :groups]

@@ -15,10 +15,10 @@
 #define INK_NEAR_KEYS 64            /* up to this many keys are read where they lie */
 #define INK_LINE 64
 #define INK_ROWS_AHEAD 12
-#define INK_BIAS_MORE INK_LANES    /* entries behind every row of a bias: for the lanes of queries that are not there */
-#define INK_HIDDEN -1.0e30f        /* the score of a key that a query may not see */
-#define INK_SLACK 10.0f              /* how far a score may lie above what counts as the largest: weights up to 2^10 */
-#define INK_NO_SCORE -0.5e30f      /* the largest score before any: hidden keys weigh 2^-125 beside it */
+#define INK_BIAS_MORE INK_LANES       /* entries behind every row of a bias: for the lanes of queries that are not there */
+#define INK_HIDDEN -__builtin_inff()  /* the score of a key that a query may not see */
+#define INK_SLACK 10.0f               /* how far a score may lie above what counts as the largest: weights up to 2^10 */
+#define INK_NO_SCORE -3.402823466e38f /* the largest score before any: hidden keys weigh 2^-125 beside it */
 
 /* One head: rows of d floats ld apart. bias: see ink.h; bias_step from head to head. */
 typedef struct {
@@ -223,10 +223,8 @@ static void attend(const head_t *h, int32_t r, int32_t count, float *out, int64_
             weigh_values(height, h, h->v + (j + at) * h->ldv, scores + at * INK_LANES, sums);
         }
     }
-    for (int32_t l = 0; l < INK_LANES; l++) {
-        int32_t seen = l < count && first_key(h, r + l) < end_key(h, r + l);
-        soft.total[l] = seen ? 1.0f / soft.total[l] : 0.0f;
-    }
+    /* A query that saw no key attends to nothing. */
+    for (int32_t l = 0; l < INK_LANES; l++) soft.total[l] = soft.limit[l] > INK_NO_SCORE ? 1.0f / soft.total[l] : 0.0f;
     for (int32_t i = 0; i < d; i++)
         for (int32_t l = 0; l < INK_LANES; l += VW) {
             float *sum = sums + i * INK_LANES + l;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,8 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield gemm(random, m, k, n)
         yield gemm_i8(random, m, k, n)
     yield gemm_i8(random, 13, 1536, 48, extreme=True)
+    for m, k, n in ((1, 65, 1), (6, 448, 33), (13, 777, 32)):
+        yield gemm_i8(random, m, k, n, unlike=True)
     for m, k, n in ((1, 64, 1), (5, 64, 16), (7, 448, 33), (13, 384, 48), (30, 1536, 80)):
         yield gemm_u8(random, m, k, n)
     yield gemm_u8(random, 13, 1536, 48, extreme=True)
@@ -70,7 +72,7 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield maxsim(random, q, dim, lengths)
     for rows, dim in ((1, 8), (7, 384), (3, 96)):
         yield pack(random, rows, dim)
-    for hidden, heads, inner in ((64, 4, 96), (24, 2, 40), (48, 1, 20)):
+    for hidden, heads, inner in SIZES:
         for precision in ("fp32", "int8", "int8-full"):
             for pooling in ("mean", "cls"):
                 model = small_model(random, hidden, heads, inner, precision, pooling)
@@ -84,6 +86,11 @@ def every_case(seed: int = 3) -> Iterator[Case]:
             name = f"{kind}, {pooling} early, {'without' if skip else 'with'} prompt"
             yield plan_case(model, name, PLAN_BOUNDS["fp32"])
             yield plan_case(blinkered(model), f"{name}, some keys unseen", PLAN_BOUNDS["fp32"])
+    for scores in SCORES:
+        for kind in ATTENTIONS:
+            model = scored_model(random, kind, scores, "lasttoken")
+            yield plan_case(model, f"{kind}, {scores}", SCORED_BOUND)
+            yield plan_case(blinkered(model), f"{kind}, {scores}, some keys unseen", SCORED_BOUND)
     for precision in ("fp32", "int8"):
         yield plan_case(static_model(random, precision), f"static {precision}", PLAN_BOUNDS["fp32"])
         yield plan_case(static_model(random, precision, 405), f"wide static {precision}", PLAN_BOUNDS["fp32"])
@@ -97,14 +104,18 @@ def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
     return Case("gemm", f"{m}x{k}x{n}", (m, k, n), [a, fp32_panels(weight)], [wanted], 3e-6 * k**0.5 * 4)
 
 
-def gemm_i8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False) -> Case:
-    """extreme: the largest sum that the scales allow, in every block."""
+def gemm_i8(
+    random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False, unlike: bool = False
+) -> Case:
+    """extreme: the largest sum that the scales allow, in every block. unlike: scales of groups up to 1e6 apart."""
     depth = -(-k // 64) * 64
     a = np.zeros((m, depth), np.int16)
     a[:, :k] = ACTIVATION_LIMIT if extreme else random.integers(-ACTIVATION_LIMIT, ACTIVATION_LIMIT + 1, (m, k))
     panels, scales = quantize_panels(random.standard_normal((n, k)).astype(np.float32))
     if extreme:
         panels[:], scales[:] = -127, 1
+    if unlike:
+        scales = scales * np.float32(10) ** random.integers(-6, 1, scales.shape).astype(np.float32)
     weight = LinearI8.of_groups(panels, scales, n, k)
     rows = (random.random(m) / ACTIVATION_LIMIT).astype(np.float32)
     codes = widened(weight.panels, weight.multipliers).transpose(1, 3, 0, 2).reshape(depth, -1)[:, :n]
@@ -217,6 +228,8 @@ ATTENTIONS: dict[str, tuple[Heads, bool, int | None, bool, str]] = {
     "bias": (Heads(4, 4, 12), False, None, True, "mean_sqrt_len_tokens"),
     "bias window": (Heads(3, 3, 20), False, 64, True, "mean"),
 }
+# Widths of a small BERT: hidden, heads, inner. Rows with and without a tail, shorter and longer than four vectors.
+SIZES = ((64, 4, 96), (24, 2, 40), (48, 1, 20), (201, 3, 150))
 PLAN_BOUNDS = {"fp32": 5e-6, "int8": 2e-3, "int8-full": 2e-2}
 
 
@@ -257,6 +270,41 @@ def blinkered(model: SmallModel) -> SmallModel:
     seen = [1, 0, 3, 5, 10, 20]
     assert len(seen) == model.batch.texts
     return replace(model, batch=replace(model.batch, visible=np.array(seen, np.int32)))
+
+
+# Scores of the keys 0 .. n of a text, each as far from the others as rounding needs in order not to matter.
+SCORES: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
+    "scores equal": lambda key: np.zeros(key.shape),
+    "scores rising fast": lambda key: 9.0 * key,
+    "scores rising slowly": lambda key: 0.08 * key,
+    "scores falling": lambda key: -9.0 * key,
+    "one score far above": lambda key: np.where(key % 29 == 20, 1e30 * (1 + key), 0),
+    "scores far above zero": lambda key: 1e34 * (1 + key * 7 % 131),
+    "scores far below zero": lambda key: -1e34 * (1 + key * 7 % 131),
+    "scores next to nothing": lambda key: 1e-37 * key,
+}
+
+
+SCORED_BOUND = 2e-5  # what comes out is not of unit length
+
+
+def scored_model(random: np.random.Generator, kind: str, scores: str, pooling: str) -> SmallModel:
+    """Attention alone, whose keys score as they are told to with every query: a table gives it its rows."""
+    heads, causal, window, biased, _ = ATTENTIONS[kind]
+    lengths = (1, 2, 37, 5, 16, 130)
+    table = random.standard_normal((sum(lengths), heads.columns)).astype(np.float32)
+    keys = np.concatenate([SCORES[scores](np.arange(length)) for length in lengths])
+    first, last = heads.query * heads.width, (heads.query + heads.key_value) * heads.width
+    table[:, :first] = 1
+    table[:, first:last] = keys[:, None] / heads.width
+    bias_table = random.standard_normal((2 * max(lengths) - 1, heads.query)).astype(np.float32)
+    weights: dict[str, Loaded] = {"rows": TableF32(table), "bias": TableF32(bias_table)}
+    bias = RelativeBias("bias", np.arange(len(bias_table), dtype=np.int32)) if biased else None
+    g = Graph({"rows": table.shape})
+    tokens = attention(g, embedding(g, word="rows"), heads, scale=1.0, causal=causal, window=window, bias=bias)
+    pooled = pool(g, tokens, pooling)
+    ids = np.split(np.arange(len(table), dtype=np.int32), np.cumsum(lengths)[:-1])
+    return SmallModel(Plan(tuple(g.ops), g.count, tokens, pooled), weights, Batch.of(ids))
 
 
 ONE_ROW = (("cls", False), ("cls", True), ("lasttoken", False), ("lasttoken", True))

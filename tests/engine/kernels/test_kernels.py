@@ -20,6 +20,8 @@ from tests.engine.kernels.cases import (
     ATTENTIONS,
     ONE_ROW,
     PLAN_BOUNDS,
+    SCORES,
+    SIZES,
     Case,
     SmallModel,
     blinkered,
@@ -27,6 +29,7 @@ from tests.engine.kernels.cases import (
     every_case,
     modern_model,
     one_row,
+    scored_model,
     small_model,
     static_model,
 )
@@ -91,7 +94,7 @@ def test_an_activation_keeps_what_is_not_a_number_and_gives_the_limits_of_infini
     ("precision", "isa"),
     [(precision, isa) for precision in PLAN_BOUNDS for isa in (WITH_U8 if precision == "int8-full" else RUNNABLE)],
 )
-@pytest.mark.parametrize("hidden, heads, inner", [(64, 4, 96), (24, 2, 40), (48, 1, 20)])
+@pytest.mark.parametrize("hidden, heads, inner", SIZES)
 def test_a_plan_equals_the_reference_and_itself_at_any_batch_and_worker_count(
     isa: str, precision: str, hidden: int, heads: int, inner: int
 ) -> None:
@@ -123,12 +126,22 @@ def test_pooling_one_row_early_gives_the_bits_of_the_whole_plan(
         check_early(case, isa, PLAN_BOUNDS["fp32"])
 
 
+@pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("scores", SCORES)
+def test_attention_takes_scores_of_any_size(isa: str, scores: str) -> None:
+    for kind in ATTENTIONS:
+        first, last = (scored_model(np.random.default_rng(5), kind, scores, mode) for mode in ("cls", "lasttoken"))
+        for case in (first, blinkered(last)):
+            check_plan(case, isa, PLAN_BOUNDS["fp32"])
+            check_early(case, isa, PLAN_BOUNDS["fp32"])
+
+
 @pytest.mark.parametrize(
     ("precision", "isa"),
     [(precision, isa) for precision in PLAN_BOUNDS for isa in (WITH_U8 if precision == "int8-full" else RUNNABLE)],
 )
 @pytest.mark.parametrize("pooling", ["cls", "lasttoken"])
-@pytest.mark.parametrize("hidden, heads, inner", [(64, 4, 96), (24, 2, 40), (48, 1, 20)])
+@pytest.mark.parametrize("hidden, heads, inner", SIZES)
 def test_pooling_one_row_early_gives_the_bits_of_the_whole_plan_in_every_precision(
     isa: str, precision: str, pooling: str, hidden: int, heads: int, inner: int
 ) -> None:

@@ -57,6 +57,23 @@ def test_numbers_that_fit_no_scale_are_refused(value: float) -> None:
         int8.quantize_groups(weight)
 
 
+@given(groups=st.integers(1, 13), signs=st.sampled_from([(0, 1), (-1, 0), (-1, 1)]), seed=st.integers(0, 9999))
+def test_no_sum_of_a_block_leaves_int32_whatever_codes_scales_and_rows_are(
+    groups: int, signs: tuple[int, int], seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    panels = random.integers(128 * signs[0], 127 * signs[1] + 1, (1, groups * 32, 16, 2)).astype(np.int8)
+    panels[:, :, ::2] = -128 if signs[0] else 127  # the most that a channel can add up to
+    scales = (10.0 ** random.uniform(-7, 4, (1, groups, 16)) * random.choice([0, 1, -1], (1, groups, 16))).astype("f2")
+    multipliers, blocks = int8.spread(panels, scales)
+    codes = int8.widened(panels, multipliers)
+    assert np.abs(codes).max() <= 32767 and (blocks >= 0).all()
+    sums = np.add.reduceat(np.abs(codes).sum(axis=3), np.arange(0, groups * 32, int8.DEPTH // 2), axis=1)
+    assert (sums.astype(np.int64) * int8.ACTIVATION_LIMIT < 2**31).all()
+    error = np.abs(int8.group_scales(multipliers, blocks) - scales.astype(np.float32))
+    assert (error <= 0.51 / int8.ONE * np.repeat(blocks, 6, axis=1)[:, :groups]).all()
+
+
 def test_a_table_row_has_a_scale_of_its_own() -> None:
     rows = random_weight(5, 48) * np.array([[1], [100], [0], [0.001], [1]], np.float32)
     codes, scales = int8.quantize_table(rows)
