@@ -39,6 +39,7 @@ BASE = (Bar(FP32, FP32_PEERS, 0.92), Bar(INT8, FP32_PEERS, 0.62))
 BARS: dict[str, dict[str, tuple[Bar, ...]]] = {
     "minilm": MINILM,
     "base": {"text128": BASE, "ragged256": BASE},
+    "bge-base": {"text128": BASE, "ragged256": BASE},
     "reranker": {"pairs100x128": (Bar(INT8, FP32_PEERS, 0.65),)},
 }
 

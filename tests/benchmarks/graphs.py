@@ -59,7 +59,7 @@ def _export(name: str, folder: Path, file: Path) -> None:
 
 
 def torch_model(name: str, folder: Path, attention: str) -> Any:
-    """The reference class with mean pooling and unit length behind it, or with its score."""
+    """The reference class with its pooling and unit length behind it, or with its score."""
     import torch
     from transformers import AutoModel, AutoModelForSequenceClassification
     from transformers.utils import logging as transformers_logging
@@ -81,6 +81,8 @@ def torch_model(name: str, folder: Path, attention: str) -> Any:
             if shape.is_reranker:
                 return result.logits
             states = result.last_hidden_state
+            if shape.pooling == "cls":
+                return torch.nn.functional.normalize(states[:, 0], dim=-1)
             mask = attention_mask.unsqueeze(-1).to(states.dtype)
             return torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
 

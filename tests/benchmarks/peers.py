@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -56,23 +56,27 @@ class Inkling:
         if work.text is not None:
             model._reader = self._reader
             return lambda: model.encode([work.text])
+        numbers = [str(number) for number in range(len(work.ids))]
         if self._is_reranker:
-            model._tokenizer, pairs = _Read(), list(zip(work.ids, work.types or [], strict=True))
-            return lambda: model.score("", pairs)[:, None]
-        model._reader = _Read()
-        return lambda: model.encode(work.ids)
+            model._tokenizer = _Read(list(zip(work.ids, work.types or [], strict=True)))
+            return lambda: model.score("", numbers)[:, None]
+        model._reader = _Read(work.ids)
+        return lambda: model.encode(numbers)
 
 
 class _Read:
-    """Stands where a reader or a tokenizer would, for texts that are token ids already."""
+    """Stands where a reader or a tokenizer would: what was read before, by the numbers that stand for the texts."""
 
-    def encode_pairs(self, _: str, pairs: Any) -> Any:
-        return pairs
+    def __init__(self, read: Sequence[Any]):
+        self._read = read
 
-    def read(self, ids: Any, *_: Any) -> Any:
+    def encode_pairs(self, _: str, numbers: Sequence[str]) -> Any:
+        return [self._read[int(number)] for number in numbers]
+
+    def read(self, numbers: Sequence[str], *_: Any) -> Any:
         from engine.reading import Reading
 
-        return Reading(ids)
+        return Reading([self._read[int(number)] for number in numbers])
 
 
 class Padded:

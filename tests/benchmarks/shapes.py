@@ -24,22 +24,29 @@ ROPE = {
 
 @dataclass(frozen=True)
 class Shape:
-    """family: the `model_type`; config: of the made model; limit: max_tokens as published; like: what it looks like."""
+    """family: the `model_type`; config: of the made model; limit: max_tokens as published; like: what it looks like.
+
+    pooling: "mean" or "cls", as the model that it looks like is published.
+    """
 
     family: str
     like: str
     limit: int
     config: dict[str, Any] | None = None
     is_reranker: bool = False
+    pooling: str = "mean"
 
 
 SHAPES = {
     "minilm": Shape("bert", "all-MiniLM-L6-v2, its real weights", 256),
-    "bge-small": Shape("bert", "bge-small, 12 x 384", 512, {**BERT, **SMALL, "num_hidden_layers": 12}),
-    "base": Shape("bert", "bge-base, 12 x 768", 512, {**BERT, **full_size.ENCODER}),
+    "bge-small": Shape(
+        "bert", "bge-small, 12 x 384", 512, {**BERT, **SMALL, "num_hidden_layers": 12}, pooling="cls",
+    ),
+    "base": Shape("bert", "BERT base, 12 x 768, mean pooling", 512, {**BERT, **full_size.ENCODER}),
+    "bge-base": Shape("bert", "bge-base, 12 x 768", 512, {**BERT, **full_size.ENCODER}, pooling="cls"),
     "modernbert": Shape(
         "modernbert", "granite-embedding-small-r2 (RoPE, GeGLU, windows of 128), 12 x 384", 512,
-        {**VOCABULARY, **SMALL, **ROPE, "num_hidden_layers": 12},
+        {**VOCABULARY, **SMALL, **ROPE, "num_hidden_layers": 12}, pooling="cls",
     ),
     "reranker": Shape(
         "bert", "ms-marco-MiniLM-L6", 512, {**BERT, **SMALL, "num_hidden_layers": 6}, is_reranker=True,
@@ -62,7 +69,7 @@ def folder(name: str, real: Path, store: Path) -> Path:
     elif shape.is_reranker:
         _write_reranker(made, shape)
     else:
-        full_size.write(made, shape.family, shape.config)
+        full_size.write(made, shape.family, shape.config, shape.pooling)
     for file in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         shutil.copyfile(real / file, made / file)
     (made / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": LONGEST}))

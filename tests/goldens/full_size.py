@@ -77,12 +77,12 @@ def texts(vocab_size: int) -> list[NDArray[np.int32]]:
     return [random.randint(10, vocab_size, length).astype(np.int32) for length in LENGTHS]
 
 
-def write(folder: Path, family: str, config: dict[str, Any] | None = None) -> None:
+def write(folder: Path, family: str, config: dict[str, Any] | None = None, pooling: str | None = None) -> None:
     """A published folder of the family: config.json, modules.json, 1_Pooling and float16 weights; no tokenizer.
 
-    config: of another size than that in CONFIGS.
+    config: of another size than that in CONFIGS. pooling: another than the family's usual one.
     """
-    module, pooling = "sentence_transformers.models", "lasttoken" if family == "qwen3" else "mean"
+    module, pooling = "sentence_transformers.models", pooling or ("lasttoken" if family == "qwen3" else "mean")
     parts = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
     listing = [{"idx": i, "name": str(i), "path": path, "type": f"{module}.{t}"} for i, (path, t) in enumerate(parts)]
     (folder / "1_Pooling").mkdir(parents=True)
