@@ -75,7 +75,10 @@ INK_INLINE walk_t walk(const int rows, const void *x, int64_t stride) {
 INK_INLINE const char *row_at(const walk_t *w, const int row) { return w->third[row / 3] + (row % 3) * w->stride; }
 INK_INLINE void step_on(const int rows, walk_t *w) { /* four bytes */
 #pragma GCC unroll 16
-    for (int t = 0; t < (rows + 2) / 3; t++) w->third[t] += 4;
+    for (int t = 0; t < (rows + 2) / 3; t++) {
+        w->third[t] += 4;
+        __asm__("" : "+r"(w->third[t])); /* or the compiler keeps an address for every row, in memory */
+    }
 }
 INK_INLINE float float_at(const walk_t *w, const int row) {
     float x;
