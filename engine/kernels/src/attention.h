@@ -20,7 +20,7 @@
 #define INK_SLACK 10.0f               /* how far a score may lie above what counts as the largest: weights up to 2^10 */
 #define INK_NO_SCORE -3.402823466e38f /* the largest score before any: hidden keys weigh 2^-125 beside it */
 
-/* One head: rows of d floats ld apart. bias: see ink.h; bias_step from head to head. */
+/* One head: rows of d floats, ldq, ldk and ldv apart. bias[i - j] belongs to query i and key j, in units of log2; NULL is none. */
 typedef struct {
     const float *q, *k, *v, *bias;
     int64_t ldq, ldk, ldv;

@@ -47,7 +47,9 @@ typedef struct {
     int32_t heads, kv_heads, head_dim;
     int32_t window; /* attention: keys at most this far from the query; -1: all */
     int32_t texts;  /* 1: rows are the batch's texts, 0: its tokens */
-    int32_t limit;  /* attention with bias: longest text that the bias covers; pool: 1 leaves the prompt's rows out */
+    /* attention with bias: longest text that the bias covers; w0 is (heads, 2 limit - 1 and some more), by query - key + limit - 1,
+     * in units of log2. pool: 1 leaves the prompt's rows out */
+    int32_t limit;
     int32_t query_row; /* attention: an ink_query_row */
     float f0;       /* epsilon, or a factor */
     const void *w0, *w1, *w2, *w3, *w4, *w5;
