@@ -10,8 +10,7 @@
 /* Plain products for the tests: out (m, n padded to 16) = a (m, k) * panels. */
 static void gemm(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n) {
     int32_t count = blocks(n, INK_PANEL);
-    f32_block(m, count, a, k, panels, INK_PANEL, (int64_t)k * INK_PANEL, k, NULL, out,
-              (int64_t)count * INK_PANEL);
+    f32_block(m, count, a, k, panels, k, NULL, out, (int64_t)count * INK_PANEL);
 }
 
 static void gemm_i8(const int16_t *a, const float *row_scales, const int8_t *panels, const int16_t *multipliers,

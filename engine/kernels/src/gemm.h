@@ -8,15 +8,15 @@
 #define INK_EACH_ROW_COUNT(CASE)                                                                                       \
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 
-static void f32_rows(int mr, int np, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t panel_stride,
-                     int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
+static void f32_rows(int mr, int np, const float *a, int64_t lda, const float *b, int64_t panel_stride, int32_t k,
+                     float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
 #define CASE(R)                                                                                                        \
     case R:                                                                                                            \
         if (R <= MR) {                                                                                                 \
             if (NP > 1 && np == NP)                                                                                    \
-                f32_tile(R <= MR ? R : 1, NP, a, lda, b, ldb, panel_stride, k, c, ldc, add, bias, ahead);                    \
+                f32_tile(R <= MR ? R : 1, NP, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead);                    \
             else                                                                                                       \
-                f32_tile(R <= MR ? R : 1, 1, a, lda, b, ldb, panel_stride, k, c, ldc, add, bias, ahead);                     \
+                f32_tile(R <= MR ? R : 1, 1, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead);                     \
         }                                                                                                              \
         break;
     switch (mr) { INK_EACH_ROW_COUNT(CASE) }
@@ -51,19 +51,20 @@ INK_I8_ROWS(i16_rows, INK_I16_CASE)
 INK_I8_ROWS(u8_rows, INK_U8_CASE)
 #endif
 
-/* c (rows, panels * 16) = a (rows, k) * panels + bias; b as in f32_tile, bias maybe NULL. */
-static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int64_t ldb,
-                      int64_t panel_stride, int32_t k, const float *bias, float *c, int64_t ldc) {
+/* c (rows, panels * 16) = a (rows, k) * b + bias; b: panels (k, 16) one behind the other, bias maybe NULL. */
+static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int32_t k, const float *bias,
+                      float *c, int64_t ldc) {
+    int64_t panel_stride = (int64_t)k * INK_PANEL;
     int32_t tiles = (rows + MR - 1) / MR;
     for (int32_t p = 0, np; p < panels; p += np) {
         np = panels - p < NP ? 1 : NP;
         for (int32_t k0 = 0; k0 == 0 || k0 < k; k0 += KC_F32) {
             int32_t kc = k - k0 < KC_F32 ? k - k0 : KC_F32;
-            const float *w = b + p * panel_stride + k0 * ldb;
-            const float *next = k0 + kc < k ? w + kc * ldb : b + (p + np) * panel_stride;
+            const float *w = b + p * panel_stride + k0 * INK_PANEL;
+            const float *next = k0 + kc < k ? w + kc * INK_PANEL : b + (p + np) * panel_stride;
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
-                f32_rows(height, np, a + r * lda + k0, lda, w, ldb, panel_stride, kc,
+                f32_rows(height, np, a + r * lda + k0, lda, w, panel_stride, kc,
                          c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0,
                          bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL,
                          share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc));

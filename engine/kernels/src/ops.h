@@ -46,8 +46,8 @@ static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
     const float *bias = op->w1 ? (const float *)op->w1 + (int64_t)p * INK_PANEL : NULL;
     if (op->kind == INK_LINEAR) {
         int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
-        f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, INK_PANEL, panel,
-                  op->k, bias, c, ldc);
+        f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, op->k, bias,
+                  c, ldc);
     } else {
         int32_t k = round_up(op->k, INK_GROUP), full = op->kind == INK_LINEAR_U8;
         const char *a = (const char *)run->buffers[op->a] + (int64_t)r * k * (full ? 1 : 2);

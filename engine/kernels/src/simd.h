@@ -39,7 +39,6 @@ typedef __m512i vi;
 #define vf_any_greater(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
 #define vf_where_greater(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
 #define vf_from_i8(p) _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p))))
-#define vi_mul2(a, w) _mm512_madd_epi16(a, w)
 #define vi_widen_high(p) _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(p))), 8)
 #define vi_mul_round(a, b) _mm512_mulhrs_epi16(a, b)
 INK_INLINE vi vi_pairs(const int16_t *p) {
@@ -104,7 +103,6 @@ typedef __m256i vi;
 #define vf_any_greater(a, b) (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0)
 #define vf_where_greater(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ))
 #define vf_from_i8(p) _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p))))
-#define vi_mul2(a, w) _mm256_madd_epi16(a, w)
 #define vi_mul_round(a, b) _mm256_mulhrs_epi16(a, b)
 /* One shuffle where widening and shifting are two instructions. Written out: in a tile no register is left for the pattern. */
 INK_INLINE vi vi_widen_high(const int8_t *p) {
@@ -299,7 +297,6 @@ INK_INLINE vf vf_from_i8(const int8_t *p) {
     x = _mm_unpacklo_epi8(x, x);
     return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(x, x), 24));
 }
-#define vi_mul2(a, w) _mm_madd_epi16(a, w)
 #define vi_dot(acc, a, w) _mm_add_epi32(acc, _mm_madd_epi16(a, w))
 #endif
 

@@ -86,9 +86,9 @@ INK_INLINE float float_at(const walk_t *w, const int row) {
     return x;
 }
 
-/* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats ldb apart. */
-INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t ldb,
-                         int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
+/* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats. */
+INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t panel_stride,
+                         int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
     vf acc[MR][NP * NV];
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
@@ -99,7 +99,7 @@ INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda
         look_ahead(&ahead, np, 2);
         vf w[NP * NV];
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + i * ldb + (j % NV) * VW);
+        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + (int64_t)i * INK_PANEL + (j % NV) * VW);
 #pragma GCC unroll 16
         for (int r = 0; r < mr; r++) {
             vf x = vf_set1(float_at(&rows, r));
