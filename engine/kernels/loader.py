@@ -39,8 +39,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ink_scan_int8": (None, [c_int32, I8P, F32P, F32P, F32P, c_int64, c_int32]),
     "ink_maxsim": (None, [c_int32, F32P, c_int32, c_int32, U8P, I64P, c_int64, F32P, I32P, c_void_p]),
     "ink_pack_bits": (None, [c_int32, F32P, U8P, c_int64, c_int32]),
-    "ink_gemm": (None, [c_int32, F32P, F32P, F32P, c_int32, c_int32, c_int32]),
-    "ink_gemm_i8": (None, [c_int32, I16P, F32P, I8P, I16P, F32P, F32P, c_int32, c_int32, c_int32]),
+    "ink_gemm": (None, [c_int32, F32P, F32P, F32P, c_int32, c_int32, c_int32, c_void_p]),
+    "ink_gemm_i8": (None, [c_int32, I16P, F32P, I8P, I16P, F32P, F32P, c_int32, c_int32, c_int32, c_void_p]),
     "ink_has_u8": (c_int32, [c_int32]),
     "ink_gemm_u8": (None, [c_int32, F32P, I8P, F32P, F32P, F32P, c_int32, c_int32, c_int32, c_void_p]),
     "ink_act": (None, [c_int32, F32P, c_int64, c_int32]),
@@ -168,7 +168,7 @@ def _check_gemm(found: Library, random: np.random.Generator) -> bool:
     a = random.standard_normal((13, 70)).astype(np.float32)
     weight = random.standard_normal((48, 70)).astype(np.float32)
     panels, out = fp32_panels(weight), np.empty((13, 48), np.float32)
-    found.call("gemm", pointer(a, F32P), pointer(panels, F32P), pointer(out, F32P), 13, 70, 48)
+    found.call("gemm", pointer(a, F32P), pointer(panels, F32P), pointer(out, F32P), 13, 70, 48, None)
     return _close(out, a @ weight.T)
 
 
@@ -180,7 +180,7 @@ def _check_gemm_i8(found: Library, random: np.random.Generator) -> bool:
     multipliers, scales = spread(panels, of_groups)
     rows, out = np.ones(13, np.float32), np.empty((13, 48), np.float32)
     found.call("gemm_i8", pointer(a, I16P), pointer(rows, F32P), pointer(panels, I8P), pointer(multipliers, I16P),
-               pointer(scales, F32P), pointer(out, F32P), 13, 448, 48)  # fmt: skip
+               pointer(scales, F32P), pointer(out, F32P), 13, 448, 48, None)  # fmt: skip
     weight = widened(panels, multipliers).transpose(1, 3, 0, 2).reshape(448, 48).astype(np.float64)
     by_block = np.repeat(scales, (384, 64), axis=1).transpose(1, 0, 2).reshape(448, 48)
     return _close(out, a.astype(np.float64) @ (weight * by_block))

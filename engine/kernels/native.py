@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from engine.batch import Batch
 from engine.early_pooling import EarlyPooling, pool_early
 from engine.kernels.loader import Library
+from engine.kernels.pairing import PAIRED_TOKENS, Laid, lay_rows
 from engine.kernels.threads import pool
 from engine.layers.attention import QueryRow
 from engine.layers.heads import Heads
@@ -35,12 +36,15 @@ ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a fini
 LANES = 16  # of attention.h: queries at once
 BIAS_MORE = LANES  # entries behind each row of an attention bias
 ALIGNMENT_BYTES = 64
+PAIR_INPUTS = 32  # as the next, of ink.h
+PAIR_BYTES = 512 * 1024
+PAIRED_WIDTH = 64  # what a product of pairs takes at once at most
 
 
 class InkOp(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "code_bits", "k", "n", "mode")),
-        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit", "query_row")),
+        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit", "query_row", "pairs")),
         ("f0", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
     ]
@@ -49,8 +53,8 @@ class InkOp(Structure):
 class InkRun(Structure):
     _fields_ = [
         ("ops", POINTER(InkOp)),
-        *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest", "prompt")),
-        *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "visible", "buffers")),
+        *((name, c_int32) for name in ("op_count", "tokens", "texts", "longest", "prompt", "workers", "paired")),
+        *((name, c_void_p) for name in ("ids", "positions", "types", "starts", "ends", "visible", "buffers")),
         *((name, c_void_p) for name in ("next", "done", "scratch")),
         ("scratch_bytes", c_int64),
     ]
@@ -81,6 +85,7 @@ class Compiler:
         self.places: dict[int, int] = {}  # value index -> buffer
         self.rounded: dict[int, tuple[int, int]] = {}  # value index -> buffers of its codes and row scales
         self.made_by: dict[int, int] = {}  # value index -> the operation that makes it
+        self.pairs = True  # whether float32 rows may be
 
     def branch(self) -> Compiler:
         """One that goes on from here by itself. The two share the arrays that they hold."""
@@ -162,6 +167,8 @@ class Compiler:
                 op.w2, op.w4 = self._keep(weight.scales), self._keep(weight.multipliers)
             op.a, op.b = self._round(x, 8 if isinstance(weight, LinearU8) else 16)
         elif isinstance(weight, LinearF32):
+            wide = min(x.width, out.width) >= PAIRED_WIDTH and x.width % PAIR_INPUTS == 0
+            op.pairs = int(self.pairs and wide and x.rows == "tokens")
             op.a, op.w0 = self._use(x), self._keep(weight.panels)
         op.out = self._new(out)
         self._add(op, out)
@@ -272,9 +279,11 @@ class NativePlan:
             alike = _alike(plan.ops, early.ops)
             for op in plan.ops[:alike]:
                 op.compile(compiler)
+            compiler.pairs = False  # the rows of pooled texts have no partners, and both lists give the same bits
             self._early = early, Steps(compiler.branch(), early.ops[alike:], [plan.pooled])
         self._whole = Steps(compiler, plan.ops[alike:], [plan.tokens, plan.pooled])
         self._kept = compiler.kept
+        self._pairs = any(op.pairs for op in self._whole.ops)
         self._head_dim = max((op.head_dim for op in self._whole.ops if op.kind == ATTENTION), default=0)
         self._arena = np.empty(0, np.uint8)
 
@@ -286,21 +295,26 @@ class NativePlan:
         with self._pool.lock:
             longest = int(np.diff(batch.starts).max())
             steps = self._steps(batch, want_tokens)
-            addresses, count = self._lay_out(steps, batch, longest), len(steps.ops)
+            rows = lay_rows(batch) if self._pairs and longest >= PAIRED_TOKENS else Laid(batch)
+            laid = rows.batch
+            addresses, count = self._lay_out(steps, laid, longest), len(steps.ops)
             counters = np.zeros(2 * count, np.int32)
+            starts, next_tiles = laid.starts.ctypes.data, counters.ctypes.data
             run = InkRun(
-                ops=steps.ops, op_count=count, tokens=batch.tokens, texts=batch.texts, longest=longest,
-                prompt=batch.prompt,
-                ids=batch.ids.ctypes.data, positions=batch.positions.ctypes.data, types=batch.types.ctypes.data,
-                starts=batch.starts.ctypes.data,
-                visible=None if batch.visible is None else batch.visible.ctypes.data,
-                buffers=addresses.ctypes.data, next=counters.ctypes.data,
-                done=counters.ctypes.data + 4 * count, scratch=int(addresses[-1]),
-                scratch_bytes=self._scratch_bytes(longest),
+                ops=steps.ops, op_count=count, tokens=laid.tokens, texts=laid.texts, longest=longest,
+                prompt=laid.prompt, workers=self._pool.workers, paired=rows.paired,
+                ids=laid.ids.ctypes.data, positions=laid.positions.ctypes.data, types=laid.types.ctypes.data,
+                starts=starts, ends=starts + 8 if rows.ends is None else rows.ends.ctypes.data,
+                visible=None if laid.visible is None else laid.visible.ctypes.data,
+                buffers=addresses.ctypes.data, next=next_tiles, done=next_tiles + 4 * count,
+                scratch=int(addresses[-1]), scratch_bytes=self._scratch_bytes(longest),
             )  # fmt: skip
             self._library.call("run_plan", self._pool.handle, ctypes.addressof(run))
-            pooled = self._read(self._pooled, steps, addresses, batch.texts)
-            return pooled, self._read(self._tokens, steps, addresses, batch.tokens) if want_tokens else None
+            pooled = self._read(self._pooled, steps, addresses, laid.texts)
+            if not want_tokens:
+                return pooled, None
+            tokens = self._read(self._tokens, steps, addresses, laid.tokens)
+            return pooled, tokens if rows.of_tokens is None else tokens[rows.of_tokens]
 
     def _steps(self, batch: Batch, want_tokens: bool) -> Steps:
         if want_tokens or self._early is None:
@@ -322,9 +336,10 @@ class NativePlan:
         return np.array([*(base + offsets[slot] for slot in steps.slot_of), base + position], np.int64)
 
     def _scratch_bytes(self, longest: int) -> int:
-        """What attention needs for the longest text: keys, values, a block of queries and its sums."""
+        """What one worker needs: for attention keys, values, a block of queries and its sums of the longest text; for
+        products of pairs of rows, those rows."""
         floats = 2 * (longest + LANES) * self._head_dim
-        return _align(floats * 4, ALIGNMENT_BYTES)
+        return _align(max(floats * 4, PAIR_BYTES), ALIGNMENT_BYTES)
 
     def _read(self, value: Value, steps: Steps, addresses: NDArray[np.int64], rows: int) -> F32:
         width = _align(value.width, PANEL)

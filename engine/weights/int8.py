@@ -20,7 +20,7 @@ GROUP = 64  # inputs that share a scale
 PANEL = 16  # output channels side by side in a panel
 DEPTH = 384  # inputs whose products are summed in int32
 ONE = 128  # the multiplier that leaves codes as they are
-ACTIVATION_LIMIT = 16383  # the largest code of a row of activations
+ACTIVATION_LIMIT = 8191  # the largest code of a row of activations
 NARROW = 384  # numbers in a table's row that one scale suffices for
 
 F32 = NDArray[np.float32]
@@ -30,7 +30,7 @@ I8 = NDArray[np.int8]
 
 # What the widened codes of a channel in a block may add up to, less what rounding each code and its multiplier can add.
 _MOST_CODES = np.float32((2**31 - 1) // ACTIVATION_LIMIT - 2 * DEPTH)
-_MOST_MULTIPLIER = np.float32(255.0)  # in ones: 127 x 255 is the widest code that int16 holds
+_MOST_MULTIPLIER = np.float32(63.0)  # in ones: 127 x 255 is the widest code that int16 holds
 
 # fp16's largest finite number, and the smallest one that is not subnormal and so keeps its 11 bits.
 _LARGEST_SCALE = np.float32(65504.0)

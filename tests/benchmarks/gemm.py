@@ -18,6 +18,8 @@ import numpy as np
 
 from engine import kernels
 from engine.kernels import build, loader
+from engine.kernels.native import PAIR_BYTES
+from engine.kernels.pairing import PAIRED_TOKENS
 from engine.weights.int8 import GROUP, ONE, PANEL
 
 SHAPES = ((384, 1536), (1536, 384), (768, 768))  # inputs, outputs
@@ -69,15 +71,21 @@ def _rate(operations: float, call: Call, copies: int) -> float:
 def _fp32(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:
     copies = _copies(np.ones((n // PANEL, k, PANEL), np.float32), size)
     a, out = np.ones((m, k), np.float32), np.empty((m, n), np.float32)
-    return _caller(found, "gemm", lambda i: [a, copies[i], out, m, k, n], len(copies)), len(copies)
+    room = _room(m)
+    return _caller(found, "gemm", lambda i: [a, copies[i], out, m, k, n, room], len(copies)), len(copies)
 
 
 def _int8(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:
     copies, scales = _copies(np.ones((n // PANEL, k // 2, PANEL, 2), np.int8), size), _scales(k, n)
     multipliers = np.full((n // PANEL, k // GROUP, PANEL), ONE, np.int16)
     a, rows, out = np.ones((m, k), np.int16), np.ones(m, np.float32), np.empty((m, n), np.float32)
-    fixed = [multipliers, scales, out, m, k, n]
+    fixed = [multipliers, scales, out, m, k, n, _room(m)]
     return _caller(found, "gemm_i8", lambda i: [a, rows, copies[i], *fixed], len(copies)), len(copies)
+
+
+def _room(rows: int) -> np.ndarray[Any, Any] | None:
+    """For products of pairs of rows, as a plan has them where there are enough."""
+    return np.empty(PAIR_BYTES, np.uint8) if rows >= PAIRED_TOKENS else None
 
 
 def _full(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:

@@ -138,13 +138,15 @@ INK_EXPORT void ink_pack_bits(int32_t isa, const float *x, uint8_t *out, int64_t
     isas[isa]->pack_bits(x, out, rows, dim);
 }
 
-INK_EXPORT void ink_gemm(int32_t isa, const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n) {
-    isas[isa]->gemm(a, panels, out, m, k, n);
+INK_EXPORT void ink_gemm(int32_t isa, const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n,
+                         void *scratch) {
+    isas[isa]->gemm(a, panels, out, m, k, n, scratch);
 }
 
 INK_EXPORT void ink_gemm_i8(int32_t isa, const int16_t *a, const float *row_scales, const int8_t *panels,
-                            const int16_t *multipliers, const float *scales, float *out, int32_t m, int32_t k, int32_t n) {
-    isas[isa]->gemm_i8(a, row_scales, panels, multipliers, scales, out, m, k, n);
+                            const int16_t *multipliers, const float *scales, float *out, int32_t m, int32_t k, int32_t n,
+                            void *scratch) {
+    isas[isa]->gemm_i8(a, row_scales, panels, multipliers, scales, out, m, k, n, scratch);
 }
 
 /* Whether ink_gemm_u8 and INK_LINEAR_U8 are there. */

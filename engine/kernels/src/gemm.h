@@ -8,46 +8,58 @@
 #define INK_EACH_ROW_COUNT(CASE)                                                                                       \
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 
-static void f32_rows(int mr, int np, const float *a, int64_t lda, const float *b, int64_t panel_stride, int32_t k,
-                     float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
+static void f32_rows(int mr, int np, int mode, const float *a, int64_t lda, const float *b, int64_t panel_stride, int32_t k,
+                     float *c, int64_t ldc, int add, const float *bias, ahead_t ahead, const chain_t *chain) {
 #define CASE(R)                                                                                                        \
     case R:                                                                                                            \
         if (R <= MR) {                                                                                                 \
-            if (NP > 1 && np == NP)                                                                                    \
-                f32_tile(R <= MR ? R : 1, NP, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead);                    \
+            if (mode == CHAIN)                                                                                         \
+                f32_tile(R <= MR ? R : 1, NP, CHAIN, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead, chain);      \
+            else if (NP > 1 && np == NP)                                                                               \
+                f32_tile(R <= MR ? R : 1, NP, PLAIN, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead, NULL);       \
             else                                                                                                       \
-                f32_tile(R <= MR ? R : 1, 1, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead);                     \
+                f32_tile(R <= MR ? R : 1, 1, PLAIN, a, lda, b, panel_stride, k, c, ldc, add, bias, ahead, NULL);        \
         }                                                                                                              \
         break;
     switch (mr) { INK_EACH_ROW_COUNT(CASE) }
 #undef CASE
 }
 
-typedef void i8_rows_t(int mr, int np, int first, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,
-                       int add, finish_t finish, ahead_t ahead);
+typedef void i8_rows_t(int mr, int np, int mode, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,
+                       int add, finish_t finish, ahead_t ahead, const chain_t *chain);
 
 #define INK_I8_ROWS(NAME, EACH_CASE)                                                                                   \
-    static void NAME(int mr, int np, int first, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc, \
-                     int add, finish_t finish, ahead_t ahead) {                                                        \
+    static void NAME(int mr, int np, int mode, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,  \
+                     int add, finish_t finish, ahead_t ahead, const chain_t *chain) {                                  \
+        (void)mode, (void)chain;                                                                                       \
         switch (mr) { INK_EACH_ROW_COUNT(EACH_CASE) }                                                                  \
     }
-#define INK_I8_CASE(R, MOST, TILE)                                                                                     \
+#define INK_I16_CASE(R)                                                                                                \
     case R:                                                                                                            \
-        if (R <= MOST) {                                                                                               \
-            if (NP > 1 && np == NP && first)                                                                           \
-                TILE(R <= MOST ? R : 1, NP, 1, a, lda, b, c, ldc, add, finish, ahead);                                 \
+        if (R <= MR) {                                                                                                 \
+            if (mode == CHAIN)                                                                                         \
+                i16_tile(R <= MR ? R : 1, NP, CHAIN, a, lda, b, c, ldc, add, finish, ahead, chain);                    \
+            else if (NP > 1 && np == NP && mode == WIDEN)                                                              \
+                i16_tile(R <= MR ? R : 1, NP, WIDEN, a, lda, b, c, ldc, add, finish, ahead, NULL);                     \
             else if (NP > 1 && np == NP)                                                                               \
-                TILE(R <= MOST ? R : 1, NP, 0, a, lda, b, c, ldc, add, finish, ahead);                                 \
-            else if (first)                                                                                            \
-                TILE(R <= MOST ? R : 1, 1, 1, a, lda, b, c, ldc, add, finish, ahead);                                  \
+                i16_tile(R <= MR ? R : 1, NP, PLAIN, a, lda, b, c, ldc, add, finish, ahead, NULL);                     \
+            else if (mode == WIDEN)                                                                                    \
+                i16_tile(R <= MR ? R : 1, 1, WIDEN, a, lda, b, c, ldc, add, finish, ahead, NULL);                      \
             else                                                                                                       \
-                TILE(R <= MOST ? R : 1, 1, 0, a, lda, b, c, ldc, add, finish, ahead);                                  \
+                i16_tile(R <= MR ? R : 1, 1, PLAIN, a, lda, b, c, ldc, add, finish, ahead, NULL);                      \
         }                                                                                                              \
         break;
-#define INK_I16_CASE(R) INK_I8_CASE(R, MR, i16_tile)
 INK_I8_ROWS(i16_rows, INK_I16_CASE)
 #ifdef INK_DOT4
-#define INK_U8_CASE(R) INK_I8_CASE(R, U8_MR, u8_tile)
+#define INK_U8_CASE(R)                                                                                                 \
+    case R:                                                                                                            \
+        if (R <= U8_MR) {                                                                                              \
+            if (NP > 1 && np == NP)                                                                                    \
+                u8_tile(R <= U8_MR ? R : 1, NP, a, lda, b, c, ldc, add, finish, ahead);                                \
+            else                                                                                                       \
+                u8_tile(R <= U8_MR ? R : 1, 1, a, lda, b, c, ldc, add, finish, ahead);                                 \
+        }                                                                                                              \
+        break;
 INK_I8_ROWS(u8_rows, INK_U8_CASE)
 #endif
 
@@ -64,10 +76,10 @@ static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda,
             const float *next = k0 + kc < k ? w + kc * INK_PANEL : b + (p + np) * panel_stride;
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
-                f32_rows(height, np, a + r * lda + k0, lda, w, panel_stride, kc,
+                f32_rows(height, np, PLAIN, a + r * lda + k0, lda, w, panel_stride, kc,
                          c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0,
                          bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL,
-                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc));
+                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc), NULL);
             }
         }
     }
@@ -118,6 +130,7 @@ static void i8_block(int32_t rows, int32_t panels, const void *a, const int full
                 .by = by, .by_stride = count * 2 * INK_PANEL, .wide = room, .wide_stride = bytes,
                 .scales = w.scales + (full ? g : g / step) * INK_PANEL,
                 .scale_stride = (full ? groups : (groups + step - 1) / step) * INK_PANEL, .groups = count,
+                .steps = count * INK_GROUP / 2,
             };
             const int8_t *next = last ? w.codes + np * panel_stride : b.codes + bytes;
             i8_rows_t *work = i16_rows;
@@ -134,9 +147,9 @@ static void i8_block(int32_t rows, int32_t panels, const void *a, const int full
                 finish_t finish = {0};
                 if (last) finish = (finish_t){row_scales + (full ? 2 * r : r), w.column_sums, w.bias};
                 int32_t steps = count * INK_GROUP / (full ? 4 : 2);
-                work(height, np, t == 0, (const char *)a + r * lda + g * INK_GROUP * size, lda, &b,
+                work(height, np, t == 0 ? WIDEN : PLAIN, (const char *)a + r * lda + g * INK_GROUP * size, lda, &b,
                      c + r * ldc + (int64_t)p * INK_PANEL, ldc, g > 0, finish,
-                     share_ahead(next, bytes, panel_stride, t, tiles, steps));
+                     share_ahead(next, bytes, panel_stride, t, tiles, steps), NULL);
             }
         }
     }

@@ -1,7 +1,7 @@
 /* The one interface between Python (ctypes) and the kernels, and between dispatch and each instruction set's body.
  *
  * Every matrix is row-major float32 unless a field says otherwise. A batch is ragged: all texts' tokens back to back in
- * (tokens, width) matrices, text t owning rows starts[t] .. starts[t + 1]. No kernel lets a row depend on its neighbours
+ * (tokens, width) matrices, text t owning rows starts[t] .. ends[t]. No kernel lets a row depend on its neighbours
  * or on the number of workers: sums run over the inner dimension in one fixed order, whatever tile a row falls in. */
 #ifndef INK_H
 #define INK_H
@@ -11,8 +11,10 @@
 
 #define INK_PANEL 16 /* output channels side by side in a packed weight */
 #define INK_GROUP 64 /* inputs that share an int8 scale */
+#define INK_PAIR_INPUTS 32 /* float32 rows of a multiple of these are multiplied in pairs */
+#define INK_PAIR_BYTES (512 * 1024) /* of scratch, enough for them */
 #define INK_ONE 128  /* the multiplier that leaves codes as they are */
-#define INK_ROW_LIMIT 16383 /* the largest code of a row of int16, as ACTIVATION_LIMIT of engine/weights/int8.py */
+#define INK_ROW_LIMIT 8191 /* the largest code of a row of int16: four add up within int16; as ACTIVATION_LIMIT of engine/weights/int8.py */
 
 enum ink_op_kind {
     INK_EMBED,     /* out = (table0[ids] + table1[positions] + table2[types]) * f0 */
@@ -51,6 +53,7 @@ typedef struct {
      * in units of log2. pool: 1 leaves the prompt's rows out */
     int32_t limit;
     int32_t query_row; /* attention: an ink_query_row */
+    int32_t pairs;     /* float32 linear: 1 multiplies the first rows in pairs, see ink_run.paired */
     float f0;       /* epsilon, or a factor */
     const void *w0, *w1, *w2, *w3, *w4, *w5;
 } ink_op;
@@ -62,8 +65,10 @@ typedef struct {
     int32_t tokens, texts;
     int32_t longest; /* tokens of the longest text */
     int32_t prompt;  /* tokens at the start of every text that are its prompt */
+    int32_t workers;
+    int32_t paired;  /* so many rows at the start are whole pairs of rows of one text each */
     const int32_t *ids, *positions, *types;
-    const int64_t *starts;
+    const int64_t *starts, *ends; /* rows of each text: pairs may leave a row between them that is nobody's */
     const int32_t *visible; /* keys that each text's queries may see, or NULL for all */
     void *const *buffers;
     int32_t *next, *done; /* atomics */
@@ -80,17 +85,14 @@ typedef struct {
     void (*maxsim)(const float *query, int32_t q, int32_t dim, const uint8_t *bits, const int64_t *starts, int64_t count,
                    float *best, int32_t *where, void *scratch);
     void (*pack_bits)(const float *x, uint8_t *out, int64_t rows, int32_t dim);
-    void (*gemm)(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n);
+    void (*gemm)(const float *a, const float *panels, float *out, int32_t m, int32_t k, int32_t n, void *scratch);
     void (*gemm_i8)(const int16_t *a, const float *row_scales, const int8_t *panels, const int16_t *multipliers,
-                    const float *scales, float *out, int32_t m, int32_t k, int32_t n);
+                    const float *scales, float *out, int32_t m, int32_t k, int32_t n, void *scratch);
     /* NULL where the processor has no products of four 8-bit numbers */
     void (*gemm_u8)(const float *a, const int8_t *panels, const float *scales, const float *column_sums, float *out,
                     int32_t m, int32_t k, int32_t n, void *scratch);
     void (*act)(float *x, int64_t n, int32_t mode);
 } ink_isa;
-
-/* Bytes of scratch that a worker needs for this run. */
-int64_t ink_scratch_bytes(int32_t widest, int32_t longest, int32_t head_dim);
 
 #if defined(__GNUC__)
 #define INK_INLINE static inline __attribute__((always_inline))

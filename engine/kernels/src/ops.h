@@ -4,8 +4,7 @@
 #define INK_OPS_H
 
 #include "attention.h"
-#include "gemm.h"
-#include "rows.h"
+#include "strassen.h"
 
 #define ROWS_A_TILE 16   /* rows of one work item of a row-wise operation */
 #define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
@@ -17,16 +16,34 @@ INK_INLINE int64_t stride_of(int32_t width) { return round_up(width, INK_PANEL);
 INK_INLINE float *buffer(const ink_run *run, int32_t index) { return index < 0 ? NULL : (float *)run->buffers[index]; }
 INK_INLINE int32_t rows_of(const ink_op *op, const ink_run *run) { return op->texts ? run->texts : run->tokens; }
 
-/* Rows of one work item: as few blocks as ROW_BLOCK allows, about equally high. */
-INK_INLINE int32_t row_block(int32_t rows) { return round_up(blocks(rows, blocks(rows, ROW_BLOCK)), MR); }
+/* Rows of one work item: as few blocks as ROW_BLOCK allows, about equally high, of whole pairs. */
+INK_INLINE int32_t row_block(int32_t rows) { return rows ? round_up(blocks(rows, blocks(rows, ROW_BLOCK)), 2) : 1; }
+
+/* The rows of a linear layer that are multiplied in pairs, which come first. */
+INK_INLINE int32_t paired_rows(const ink_op *op, const ink_run *run) {
+    int32_t rows = rows_of(op, run);
+    if (op->kind == INK_LINEAR) return op->pairs ? run->paired : 0;
+    return op->kind == INK_LINEAR_I8 && rows >= PAIRED_ROWS ? rows : 0;
+}
+
+/* Panels of one work item. What rows are multiplied by in pairs is made again for every item, so that there are few: one block
+ * of rows is shared by as many workers as there are. */
+INK_INLINE int32_t panels_a_tile(const ink_op *op, const ink_run *run) {
+    int32_t paired = paired_rows(op, run), panels = blocks(op->n, INK_PANEL);
+    if (!paired) return PANELS_A_TILE;
+    int32_t shares = blocks(run->workers, blocks(paired, row_block(paired)));
+    return round_up(blocks(panels, shares), PANELS_A_TILE);
+}
 
 static int32_t op_tiles(const ink_op *op, const ink_run *run) {
-    int32_t rows = rows_of(op, run);
+    int32_t rows = rows_of(op, run), paired;
     switch (op->kind) {
     case INK_LINEAR:
     case INK_LINEAR_I8:
     case INK_LINEAR_U8:
-        return rows ? blocks(rows, row_block(rows)) * blocks(blocks(op->n, INK_PANEL), PANELS_A_TILE) : 0;
+        paired = paired_rows(op, run), rows -= paired;
+        return (blocks(paired, row_block(paired)) + blocks(rows, row_block(rows))) *
+               blocks(blocks(op->n, INK_PANEL), panels_a_tile(op, run));
     case INK_ATTENTION:
         return run->texts * op->heads;
     case INK_POOL:
@@ -36,26 +53,47 @@ static int32_t op_tiles(const ink_op *op, const ink_run *run) {
     }
 }
 
-static void linear_tile(const ink_op *op, const ink_run *run, int32_t index) {
-    int32_t rows = rows_of(op, run), size = row_block(rows), row_blocks = blocks(rows, size);
-    int32_t r = index % row_blocks * size, p = index / row_blocks * PANELS_A_TILE;
-    int32_t panels = blocks(op->n, INK_PANEL), count = panels - p < PANELS_A_TILE ? panels - p : PANELS_A_TILE;
-    int32_t height = rows - r < size ? rows - r : size;
-    int64_t ldc = stride_of(op->n);
-    float *c = buffer(run, op->out) + r * ldc + (int64_t)p * INK_PANEL;
+/* Rows r .. r + height of a linear layer, and its panels p .. p + count, p in panels of the whole weight. */
+static void f32_linear(const ink_op *op, const ink_run *run, int32_t r, int32_t height, int pairs, int32_t p, int32_t count,
+                       void *scratch) {
+    const int64_t lda = stride_of(op->k), ldc = stride_of(op->n), panel = (int64_t)op->k * INK_PANEL;
+    const float *a = buffer(run, op->a) + r * lda, *w = (const float *)op->w0 + p * panel;
     const float *bias = op->w1 ? (const float *)op->w1 + (int64_t)p * INK_PANEL : NULL;
-    if (op->kind == INK_LINEAR) {
-        int64_t lda = stride_of(op->k), panel = (int64_t)op->k * INK_PANEL;
-        f32_block(height, count, buffer(run, op->a) + r * lda, lda, (const float *)op->w0 + p * panel, op->k, bias,
-                  c, ldc);
-    } else {
-        int32_t k = round_up(op->k, INK_GROUP), full = op->kind == INK_LINEAR_U8;
-        const char *a = (const char *)run->buffers[op->a] + (int64_t)r * k * (full ? 1 : 2);
-        i8_weight w = {op->w0, op->w4, op->w2, op->w3, op->w1, k / INK_GROUP};
-        w = from_panel(&w, p);
-        i8_block(height, count, a, full, &w, buffer(run, op->b) + (full ? 2 * r : r), c, ldc);
-    }
+    float *c = buffer(run, op->out) + r * ldc + (int64_t)p * INK_PANEL;
+    int32_t done = pairs ? paired_f32_block(height, count, a, lda, w, op->k, bias, c, ldc, op->mode, scratch) : 0;
+    if (done == count) return;
+    c += (int64_t)done * INK_PANEL, count -= done;
+    f32_block(height, count, a, lda, w + done * panel, op->k, bias ? bias + done * INK_PANEL : NULL, c, ldc);
     activate(c, ldc, height, count * INK_PANEL, op->mode);
+}
+
+static void i8_linear(const ink_op *op, const ink_run *run, int32_t r, int32_t height, int pairs, int32_t p, int32_t count,
+                      void *scratch) {
+    const int32_t k = round_up(op->k, INK_GROUP), full = op->kind == INK_LINEAR_U8;
+    const int64_t ldc = stride_of(op->n);
+    const char *a = (const char *)run->buffers[op->a] + (int64_t)r * k * (full ? 1 : 2);
+    const float *row_scales = buffer(run, op->b) + (full ? 2 * r : r);
+    float *c = buffer(run, op->out) + r * ldc + (int64_t)p * INK_PANEL;
+    i8_weight w = {op->w0, op->w4, op->w2, op->w3, op->w1, k / INK_GROUP};
+    w = from_panel(&w, p);
+    int32_t done = pairs ? paired_i16_block(height, count, (const int16_t *)a, &w, row_scales, c, ldc, op->mode, scratch) : 0;
+    if (done == count) return;
+    w = from_panel(&w, done), c += (int64_t)done * INK_PANEL, count -= done;
+    i8_block(height, count, a, full, &w, row_scales, c, ldc);
+    activate(c, ldc, height, count * INK_PANEL, op->mode);
+}
+
+static void linear_tile(const ink_op *op, const ink_run *run, int32_t index, void *scratch) {
+    const int32_t paired = paired_rows(op, run), rows = rows_of(op, run);
+    const int32_t paired_blocks = blocks(paired, row_block(paired)), all = paired_blocks + blocks(rows - paired, row_block(rows - paired));
+    const int32_t block = index % all, share = panels_a_tile(op, run), p = index / all * share, pairs = block < paired_blocks;
+    int32_t panels = blocks(op->n, INK_PANEL), count = panels - p < share ? panels - p : share;
+    int32_t size = row_block(pairs ? paired : rows - paired), r = pairs ? block * size : paired + (block - paired_blocks) * size;
+    int32_t end = pairs ? paired : rows, height = end - r < size ? end - r : size;
+    if (op->kind == INK_LINEAR)
+        f32_linear(op, run, r, height, pairs, p, count, scratch);
+    else
+        i8_linear(op, run, r, height, pairs, p, count, scratch);
 }
 
 /* out (+)= one table row; a table is float32 rows, or int8 rows with one scale each or one for every INK_GROUP. */
@@ -178,7 +216,7 @@ static void rows_tile(const ink_op *op, const ink_run *run, int32_t start, int32
 /* One row a text, sums in token order: see the enumeration in ink.h. A text without rows pools to zeros. */
 static void pool_tile(const ink_op *op, const ink_run *run, int32_t text) {
     int64_t ld = stride_of(op->k), skip = op->limit ? run->prompt : 0, start = run->starts[text] + skip;
-    int64_t count = run->starts[text + 1] - start;
+    int64_t count = run->ends[text] - start;
     const float *x = buffer(run, op->a) + start * ld;
     float *out = buffer(run, op->out) + text * ld;
     memset(out, 0, (size_t)op->k * sizeof(float));
@@ -226,7 +264,7 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
         .q = row + (int64_t)head * d,
         .k = row + (int64_t)(op->heads + kv) * d,
         .v = row + (int64_t)(op->heads + op->kv_heads + kv) * d,
-        .ldq = ld, .ldk = ld, .ldv = ld, .d = d, .len = (int32_t)(run->starts[text + 1] - start),
+        .ldq = ld, .ldk = ld, .ldv = ld, .d = d, .len = (int32_t)(run->ends[text] - start),
         .window = op->window, .causal = op->mode, .factor = op->f0 * 1.44269504088896341f,
     };
     h.seen = run->visible ? run->visible[text] : h.len;
@@ -238,6 +276,9 @@ static void attention_tile(const ink_op *op, const ink_run *run, int32_t index, 
         lay_rows(h.v, ld, h.len, d, values);
         h.k = keys, h.v = values, h.ldk = h.ldv = d, scratch = values + (int64_t)h.len * d;
     }
+    /* The row that makes an odd number of rows even is nobody's, but another is multiplied with it. */
+    if (op->query_row == INK_EVERY_ROW && start < run->paired && h.len % 2)
+        memset(buffer(run, op->out) + (start + h.len) * ldo + (int64_t)head * d, 0, (size_t)d * sizeof(float));
     int64_t to = op->query_row == INK_EVERY_ROW ? start : text - first; /* where row 0 of the text would go in out */
     for (int32_t r = first; r < end; r += INK_LANES) {
         int32_t count = end - r < INK_LANES ? end - r : INK_LANES;
@@ -252,7 +293,7 @@ static void op_tile(const ink_op *op, const ink_run *run, int32_t index, void *s
     case INK_LINEAR:
     case INK_LINEAR_I8:
     case INK_LINEAR_U8:
-        linear_tile(op, run, index);
+        linear_tile(op, run, index, scratch);
         break;
     case INK_ATTENTION:
         attention_tile(op, run, index, (float *)scratch);

@@ -9,11 +9,8 @@
 #ifndef INK_TILE_H
 #define INK_TILE_H
 
-#include "simd.h"
+#include "pairs.h"
 
-/* Inner-dimension blocks such that a panel stays in a 32 KiB first-level cache while the rows pass. */
-#define KC_F32 384
-#define KC_I8 384 /* as DEPTH of engine/weights/int8.py: what int32 can sum */
 /* Rows of one work item: their activations stay in the second-level cache while the panels pass. */
 #define ROW_BLOCK (MR * (144 / MR))
 
@@ -56,8 +53,28 @@ INK_INLINE int32_t tile_height(int32_t rows, int32_t tile, int32_t tiles) { retu
 /* What happens to a finished tile: c = c * scale of the row + bias of the column; NULL where it is not finished yet, or a part
  * is left out. Rows of 8 bits have a scale and a shift each: c = c * scale + shift * column sum + bias. */
 typedef struct {
-    const float *row_scales, *column_sums, *bias;
+    const float *row_scales, *column_sums, *bias; /* in a CHAIN, of every other row */
 } finish_t;
+
+/* What a tile does besides: WIDEN its codes first (int16 rows: times their multiplier over 128, rounded), or CHAIN its sums to
+ * those of others, which are (rows, np * 16) int32 or float32, or MAKE sums of weights besides. */
+enum { PLAIN, WIDEN, CHAIN, MAKE };
+typedef struct {
+    const void *from, *plus; /* sums to go on from, and to have on top of those that go to c; NULL: none */
+    void *to;                /* where its sums go without those; NULL: nowhere */
+    int32_t add_to;          /* they are added there */
+    int32_t lost;            /* nothing of the last row is wanted in c */
+    float *made;             /* where made sums of weights go, a panel behind the other */
+} chain_t;
+
+/* Sum number `kind` of the quarters of weights, see strassen.h: 2 T2, 3 T3, 4 -T4, 5 T1. */
+INK_INLINE vf weight_sum(const int kind, vf b11, vf b21, vf b12, vf b22) {
+    if (kind == 3) return vf_sub(b22, b12);
+    vf t1 = vf_sub(b12, b11);
+    if (kind == 5) return t1;
+    vf t2 = vf_sub(b22, t1);
+    return kind == 2 ? t2 : vf_sub(b21, t2);
+}
 
 /* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
  * stride or twice the stride, which needs no instruction of its own. In bytes. */
@@ -86,20 +103,39 @@ INK_INLINE float float_at(const walk_t *w, const int row) {
     return x;
 }
 
-/* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats. */
-INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda, const float *b, int64_t panel_stride,
-                         int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead) {
+/* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats. c is NULL where a chain's sums go
+ * elsewhere. mode MAKE + kind: of 2 np panels of 2 k rows the sum of that number takes the place of b. */
+INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float *a, int64_t lda, const float *b,
+                         int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead,
+                         const chain_t *chain) {
     vf acc[MR][NP * NV];
+    const float *from = mode >= CHAIN ? chain->from : add ? c : NULL;
+    const int64_t ldf = mode >= CHAIN ? np * INK_PANEL : ldc;
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) acc[r][j] = add ? vf_load(c + r * ldc + j * VW) : vf_set1(0.0f);
+        for (int j = 0; j < np * NV; j++) acc[r][j] = from ? vf_load(from + r * ldf + j * VW) : vf_set1(0.0f);
+    const int64_t below = (int64_t)k * INK_PANEL, right = np * panel_stride;
+    float *made = mode >= MAKE ? chain->made : NULL;
     walk_t rows = walk(mr, a, lda * 4);
     for (int32_t i = 0; i < k; i++) {
-        look_ahead(&ahead, np, 2);
+        if (mode == PLAIN) {
+            look_ahead(&ahead, np, 2);
+        } else {
+            look_ahead(&ahead, 1, 3);
+        }
         vf w[NP * NV];
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) w[j] = vf_load(b + (j / NV) * panel_stride + (int64_t)i * INK_PANEL + (j % NV) * VW);
+        for (int j = 0; j < np * NV; j++) {
+            const float *x = b + (j / NV) * panel_stride + (int64_t)i * INK_PANEL + (j % NV) * VW;
+            if (mode >= MAKE) {
+                w[j] = weight_sum(mode - MAKE, vf_load(x), vf_load(x + below), vf_load(x + right), vf_load(x + right + below));
+                vf_store(made + (j / NV) * below + (j % NV) * VW, w[j]);
+            } else {
+                w[j] = vf_load(x);
+            }
+        }
+        if (mode >= MAKE) made += INK_PANEL;
 #pragma GCC unroll 16
         for (int r = 0; r < mr; r++) {
             vf x = vf_set1(float_at(&rows, r));
@@ -108,11 +144,26 @@ INK_INLINE void f32_tile(const int mr, const int np, const float *a, int64_t lda
         }
         step_on(mr, &rows);
     }
+    if (mode >= CHAIN && chain->to) {
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) {
+                float *to = (float *)chain->to + (r * np * NV + j) * VW;
+                vf_store(to, chain->add_to ? vf_add(acc[r][j], vf_load(to)) : acc[r][j]);
+            }
+    }
+    if (mode >= CHAIN && !c) return;
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++)
-            vf_store(c + r * ldc + j * VW, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
+        for (int j = 0; j < np * NV; j++) {
+            float *out = c + r * ldc + j * VW;
+            if (mode >= CHAIN && chain->plus)
+                acc[r][j] = vf_add(acc[r][j], vf_load((const float *)chain->plus + (r * np * NV + j) * VW));
+            if (mode >= CHAIN && add) acc[r][j] = vf_add(acc[r][j], vf_load(out));
+            vf_store(out, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
+        }
 }
 
 /* np int8 panels as a block of rows meets them. codes, code_stride apart; of int16 rows also the multiplier of every code of a
@@ -124,7 +175,7 @@ typedef struct {
     int16_t *wide;
     const float *scales;
     int64_t code_stride, by_stride, wide_stride, scale_stride;
-    int32_t groups;
+    int32_t groups, steps; /* steps: pairs of inputs */
 } i8_panels;
 
 /* One step: two int16 of every row times their codes. */
@@ -142,17 +193,18 @@ INK_INLINE void i16_step(const int mr, const int np, walk_t *rows, const vi *x, 
     step_on(mr, rows);
 }
 
-/* The same for rows of int16, lda bytes apart. first: the codes are to be widened: times their multiplier over 128, rounded. */
-INK_INLINE void i16_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
-                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
+/* The same for rows of int16, lda bytes apart. */
+INK_INLINE void i16_tile(const int mr, const int np, const int mode, const char *a, int64_t lda, const i8_panels *b, float *c,
+                         int64_t ldc, int add, finish_t finish, ahead_t ahead, const chain_t *chain) {
     vi acc[MR][NP * NV];
+    const int32_t *from = mode == CHAIN ? chain->from : NULL;
 #pragma GCC unroll 16
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
-        for (int j = 0; j < np * NV; j++) acc[r][j] = vi_set1(0);
+        for (int j = 0; j < np * NV; j++) acc[r][j] = from ? vi_load(from + (r * np * NV + j) * VW) : vi_set1(0);
     walk_t rows = walk(mr, a, lda);
     int16_t *wide = b->wide;
-    if (first) {
+    if (mode == WIDEN) {
         const int8_t *codes = b->codes;
         const int16_t *by = b->by;
         for (int32_t g = 0; g < b->groups; g++, by += 2 * INK_PANEL)
@@ -169,13 +221,30 @@ INK_INLINE void i16_tile(const int mr, const int np, const int first, const char
                 i16_step(mr, np, &rows, x, acc);
             }
     } else {
-        for (int32_t step = 0; step < b->groups * (INK_GROUP / 2); step++, wide += 2 * INK_PANEL) {
-            look_ahead(&ahead, np, 3);
+        for (int32_t step = 0; step < b->steps; step++, wide += 2 * INK_PANEL) {
+            if (mode == PLAIN) { look_ahead(&ahead, np, 3); }
             vi x[NP * NV];
 #pragma GCC unroll 16
             for (int j = 0; j < np * NV; j++) x[j] = vi_load(wide + (j / NV) * b->wide_stride + (j % NV) * 2 * VW);
             i16_step(mr, np, &rows, x, acc);
         }
+    }
+    if (mode == CHAIN && chain->to) {
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++) {
+                int32_t *to = (int32_t *)chain->to + (r * np * NV + j) * VW;
+                vi_store(to, chain->add_to ? vi_add(acc[r][j], vi_load(to)) : acc[r][j]);
+            }
+    }
+    if (mode == CHAIN && !c) return;
+    if (mode == CHAIN && chain->plus) {
+#pragma GCC unroll 16
+        for (int r = 0; r < mr; r++)
+#pragma GCC unroll 16
+            for (int j = 0; j < np * NV; j++)
+                acc[r][j] = vi_add(acc[r][j], vi_load((const int32_t *)chain->plus + (r * np * NV + j) * VW));
     }
 #pragma GCC unroll 16
     for (int j = 0; j < np * NV; j++) {
@@ -183,9 +252,10 @@ INK_INLINE void i16_tile(const int mr, const int np, const int first, const char
         vf bias = finish.bias ? vf_load(finish.bias + j * VW) : vf_set1(0.0f);
 #pragma GCC unroll 16
         for (int r = 0; r < mr; r++) {
+            if (mode == CHAIN && r == mr - 1 && chain->lost) continue;
             float *out = c + r * ldc + j * VW;
             vf x = vf_fma(vf_from_vi(acc[r][j]), scale, add ? vf_load(out) : vf_set1(0.0f));
-            vf_store(out, finish.row_scales ? vf_fma(x, vf_set1(finish.row_scales[r]), bias) : x);
+            vf_store(out, finish.row_scales ? vf_fma(x, vf_set1(finish.row_scales[mode == CHAIN ? 2 * r : r]), bias) : x);
         }
     }
 }

@@ -40,10 +40,9 @@ INK_INLINE void u8_group(const int mr, const int np, const i8_panels *b, const i
 }
 #endif
 
-/* As i16_tile for rows of 8 bits, of codes put side by side in b->wide; first is of no account. */
-INK_INLINE void u8_tile(const int mr, const int np, const int first, const char *a, int64_t lda, const i8_panels *b, float *c,
+/* As i16_tile for rows of 8 bits, of codes put side by side in b->wide. */
+INK_INLINE void u8_tile(const int mr, const int np, const char *a, int64_t lda, const i8_panels *b, float *c,
                         int64_t ldc, int add, finish_t finish, ahead_t ahead) {
-    (void)first;
     const int8_t *w = (const int8_t *)b->wide;
     float sums[U8_MR * NP * INK_PANEL];
     for (int r = 0; r < mr; r++) {

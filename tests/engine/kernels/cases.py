@@ -18,6 +18,7 @@ from engine.batch import Batch
 from engine.early_pooling import pool_early
 from engine.kernels import reference
 from engine.kernels.native import ACTIVATION_MODES, Compiler, InkOp, _align
+from engine.kernels.pairing import Laid, lay_rows
 from engine.layers.activation import ACTIVATIONS
 from engine.layers.attention import RelativeBias, attention
 from engine.layers.embedding import embedding, lookup
@@ -58,7 +59,11 @@ def every_case(seed: int = 3) -> Iterator[Case]:
                     (13, 777, 32), (25, 400, 16), (100, 70, 80), (97, 1536, 32)):  # fmt: skip
         yield gemm(random, m, k, n)
         yield gemm_i8(random, m, k, n)
-    yield gemm_i8(random, 13, 1536, 48, extreme=True)
+    for m, k, n in ((2, 64, 64), (7, 32, 80), (33, 800, 64), (40, 448, 144), (150, 384, 96)):
+        yield gemm(random, m, k, n, paired=True)
+        yield gemm_i8(random, m, k, n, paired=True)
+    for paired in (False, True):
+        yield gemm_i8(random, 13, 1536, 64, extreme=True, paired=paired)
     for m, k, n in ((1, 65, 1), (6, 448, 33), (13, 777, 32)):
         yield gemm_i8(random, m, k, n, unlike=True)
     for m, k, n in ((1, 64, 1), (5, 64, 16), (7, 448, 33), (13, 384, 48), (30, 1536, 80)):
@@ -96,17 +101,24 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield plan_case(static_model(random, precision, 405), f"wide static {precision}", PLAN_BOUNDS["fp32"])
 
 
-def gemm(random: np.random.Generator, m: int, k: int, n: int) -> Case:
+def gemm(random: np.random.Generator, m: int, k: int, n: int, *, paired: bool = False) -> Case:
+    """paired: with rows multiplied in pairs, some numbers of which stand out."""
     a = random.standard_normal((m, k)).astype(np.float32)
     weight = random.standard_normal((n, k)).astype(np.float32)
     a.flat[:: max(1, a.size // 3)] *= 1e-39  # denormals
+    if paired and k >= 384:
+        a[::3, 5::90] = 40
+        a[1, 7] = -300
     wanted = padded_columns(a.astype(np.float64) @ weight.T.astype(np.float64))
-    return Case("gemm", f"{m}x{k}x{n}", (m, k, n), [a, fp32_panels(weight)], [wanted], 3e-6 * k**0.5 * 4)
+    inputs, name = [a, fp32_panels(weight)], f"{m}x{k}x{n}{' paired' * paired}"
+    bound = max(3e-6 * k**0.5 * 4, 1e-6 * float(np.nanmax(np.abs(wanted))))
+    return Case("gemm", name, (m, k, n, int(paired)), inputs, [wanted], bound)
 
 
 def gemm_i8(
-    random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False, unlike: bool = False
-) -> Case:
+    random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False, unlike: bool = False,
+    paired: bool = False,
+) -> Case:  # fmt: skip
     """extreme: the largest sum that the scales allow, in every block. unlike: scales of groups up to 1e6 apart."""
     depth = -(-k // 64) * 64
     a = np.zeros((m, depth), np.int16)
@@ -122,7 +134,9 @@ def gemm_i8(
     by_block = np.repeat(weight.scales.transpose(1, 0, 2).reshape(-1, panels.shape[0] * 16)[:, :n], 384, axis=0)
     wanted = padded_columns((a.astype(np.float64) @ (codes * by_block[:depth].astype(np.float64))) * rows[:, None])
     inputs = [a, rows, weight.panels, weight.multipliers, weight.scales]
-    return Case("gemm_i8", f"{m}x{k}x{n}", (m, depth, n), inputs, [wanted], 1e-6 * float(np.nanmax(np.abs(wanted))) * 4)
+    bound = 1e-6 * float(np.nanmax(np.abs(wanted))) * 4
+    name = f"{m}x{k}x{n}{' paired' * paired}"
+    return Case("gemm_i8", name, (m, depth, n, int(paired)), inputs, [wanted], bound)
 
 
 def gemm_u8(random: np.random.Generator, m: int, k: int, n: int, *, extreme: bool = False) -> Case:
@@ -346,7 +360,10 @@ def plan_case(model: SmallModel, name: str, bound: float) -> Case:
     compiler = Compiler(model.weights)
     for step in model.plan.ops:
         step.compile(compiler)
-    batch, first_weight = model.batch, 7
+    laid, first_weight = lay_rows(model.batch), 8
+    if not any(op.pairs for op in compiler.ops):
+        laid = Laid(model.batch)
+    batch = laid.batch
     number = {array.ctypes.data: i + first_weight + 1 for i, array in enumerate(compiler.kept)}
     ops = (InkOp * len(compiler.ops))(*compiler.ops)
     for op in ops:
@@ -355,12 +372,17 @@ def plan_case(model: SmallModel, name: str, bound: float) -> Case:
             setattr(op, field, number[address] if address else None)
     rows = {"tokens": batch.tokens, "texts": batch.texts}
     sizes = np.array([buffer.row_bytes * rows[buffer.rows] for buffer in compiler.buffers], np.int64)
-    pooled, tokens = run_reference(model.plan, model.weights, batch)
+    pooled, tokens = run_reference(model.plan, model.weights, model.batch)
+    if laid.of_tokens is not None and model.plan.tokens.rows == "tokens":
+        rows = np.full((batch.tokens, tokens.shape[1]), np.nan, np.float32)
+        rows[laid.of_tokens] = tokens
+        tokens = rows
     places = tuple(compiler.places[value.index] for value in (model.plan.pooled, model.plan.tokens))
     raw = np.frombuffer(ctypes.string_at(ops, ctypes.sizeof(ops)), np.uint8)
     visible = np.zeros(0, np.int32) if batch.visible is None else batch.visible
-    inputs = [raw, batch.ids, batch.positions, batch.types, batch.starts, sizes, visible, *compiler.kept]
-    ints = (*places, batch.prompt, 1 << 20)
+    starts, ends = batch.starts[:-1], batch.starts[1:] if laid.ends is None else laid.ends
+    inputs = [raw, batch.ids, batch.positions, batch.types, starts, sizes, visible, ends, *compiler.kept]
+    ints = (*places, batch.prompt, 1 << 20, laid.paired)
     return Case("plan", name, ints, inputs, [padded_columns(pooled), padded_columns(tokens)], bound)
 
 
@@ -368,9 +390,9 @@ def write_cases(cases: list[Case]) -> bytes:
     """The file that driver.c reads: little-endian, every array with its length in bytes before it."""
     out = [struct.pack("<i", len(cases))]
     for case in cases:
-        ints = (*case.ints, *[0] * (4 - len(case.ints)))
+        ints = (*case.ints, *[0] * (5 - len(case.ints)))
         head = (KERNELS.index(case.kernel), *ints, len(case.inputs), len(case.outputs))
-        out.append(struct.pack("<7if", *head, case.bound))
+        out.append(struct.pack("<8if", *head, case.bound))
         for array in (*case.inputs, *case.outputs):
             kind = {"f": 0, "i": 1, "u": 2}[array.dtype.kind]
             raw = np.ascontiguousarray(array).tobytes()

@@ -23,9 +23,9 @@ void ink_scan_int8(int32_t, const int8_t *, const float *, const float *, float 
 void ink_maxsim(int32_t, const float *, int32_t, int32_t, const uint8_t *, const int64_t *, int64_t, float *, int32_t *,
                 void *);
 void ink_pack_bits(int32_t, const float *, uint8_t *, int64_t, int32_t);
-void ink_gemm(int32_t, const float *, const float *, float *, int32_t, int32_t, int32_t);
+void ink_gemm(int32_t, const float *, const float *, float *, int32_t, int32_t, int32_t, void *);
 void ink_gemm_i8(int32_t, const int16_t *, const float *, const int8_t *, const int16_t *, const float *, float *, int32_t, int32_t,
-                 int32_t);
+                 int32_t, void *);
 void ink_act(int32_t, float *, int64_t, int32_t);
 int32_t ink_has_u8(int32_t);
 void ink_gemm_u8(int32_t, const float *, const int8_t *, const float *, const float *, float *, int32_t, int32_t, int32_t,
@@ -67,7 +67,7 @@ static float difference(const array_t *wanted, const void *got) {
 }
 
 /* Buffers start as NaN bytes, so that anything read before it was written shows. */
-static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t inputs, void **out) {
+static void run_plan(int32_t isa, const int32_t ints[5], array_t *in, int32_t inputs, void **out) {
     int32_t ops = (int32_t)(in[0].bytes / (int64_t)sizeof(ink_op)), buffers = (int32_t)(in[5].bytes / 8);
     ink_op *op = in[0].data;
     for (int32_t i = 0; i < ops; i++) {
@@ -86,13 +86,14 @@ static void run_plan(int32_t isa, const int32_t ints[4], array_t *in, int32_t in
     }
     int32_t *counters = calloc((size_t)(2 * ops), sizeof(int32_t));
     ink_pool *pool = ink_pool_new(2);
-    int32_t texts = (int32_t)(in[4].bytes / 8) - 1, longest = 0;
-    const int64_t *starts = in[4].data;
+    int32_t texts = (int32_t)(in[4].bytes / 8), longest = 0;
+    const int64_t *starts = in[4].data, *ends = in[7].data;
     for (int32_t i = 0; i < texts; i++)
-        if (starts[i + 1] - starts[i] > longest) longest = (int32_t)(starts[i + 1] - starts[i]);
+        if (ends[i] - starts[i] > longest) longest = (int32_t)(ends[i] - starts[i]);
     ink_run run = {
         .ops = op, .op_count = ops, .tokens = (int32_t)(in[1].bytes / 4), .texts = texts, .longest = longest,
-        .prompt = ints[2], .ids = in[1].data, .positions = in[2].data, .types = in[3].data, .starts = starts,
+        .prompt = ints[2], .ids = in[1].data, .positions = in[2].data, .types = in[3].data, .starts = starts, .ends = ends,
+        .workers = 2, .paired = ints[4],
         .visible = in[6].bytes ? in[6].data : NULL, .buffers = place, .next = counters, .done = counters + ops, .scratch = take(2 * (int64_t)ints[3]),
         .scratch_bytes = ints[3],
     };
@@ -109,12 +110,12 @@ static uint64_t hashed(uint64_t hash, const uint8_t *data, int64_t bytes) {
 }
 
 static int run_case(FILE *file, int32_t isa, uint64_t *hash) {
-    int32_t head[7];
+    int32_t head[8];
     float bound;
     get(file, head, sizeof head);
     get(file, &bound, 4);
     const int32_t *n = head + 1;
-    int32_t inputs = head[5], outputs = head[6];
+    int32_t inputs = head[6], outputs = head[7];
     array_t in[200], wanted[2];
     if (inputs > 200 || outputs > 2) exit(2);
     for (int32_t i = 0; i < inputs; i++) in[i] = get_array(file);
@@ -125,8 +126,11 @@ static int run_case(FILE *file, int32_t isa, uint64_t *hash) {
         memset(out[i], 0xff, (size_t)wanted[i].bytes);
     }
     switch (head[0]) {
-    case 0: ink_gemm(isa, in[0].data, in[1].data, out[0], n[0], n[1], n[2]); break;
-    case 1: ink_gemm_i8(isa, in[0].data, in[1].data, in[2].data, in[3].data, in[4].data, out[0], n[0], n[1], n[2]); break;
+    case 0: ink_gemm(isa, in[0].data, in[1].data, out[0], n[0], n[1], n[2], n[3] ? take(INK_PAIR_BYTES) : NULL); break;
+    case 1:
+        ink_gemm_i8(isa, in[0].data, in[1].data, in[2].data, in[3].data, in[4].data, out[0], n[0], n[1], n[2],
+                    n[3] ? take(INK_PAIR_BYTES) : NULL);
+        break;
     case 2:
         memcpy(out[0], in[0].data, (size_t)in[0].bytes);
         ink_act(isa, out[0], n[0], n[1]);

@@ -49,8 +49,8 @@ def run(found: loader.Library, case: Case) -> list[np.ndarray[Any, Any]]:
         np.copyto(outs[0], case.inputs[0])
     scratch = np.empty(1 << 20, np.uint8)
     arrays = {
-        "gemm": lambda: [*case.inputs, *outs, *case.ints],
-        "gemm_i8": lambda: [*case.inputs, *outs, *case.ints],
+        "gemm": lambda: [*case.inputs, *outs, *case.ints[:3], scratch if case.ints[3] else None],
+        "gemm_i8": lambda: [*case.inputs, *outs, *case.ints[:3], scratch if case.ints[3] else None],
         "gemm_u8": lambda: [*case.inputs, *outs, *case.ints, scratch],
         "act": lambda: [outs[0], *case.ints],
         "scan_int8": lambda: [*case.inputs, *outs, *case.ints],
@@ -212,7 +212,7 @@ def test_nan_in_a_row_stays_in_its_row() -> None:
     a[7] = np.nan
     panels, out = np.ones((3, 64, 16), np.float32), np.empty((20, 48), np.float32)
     f32 = loader.F32P
-    found.call("gemm", loader.pointer(a, f32), loader.pointer(panels, f32), loader.pointer(out, f32), 20, 64, 48)
+    found.call("gemm", loader.pointer(a, f32), loader.pointer(panels, f32), loader.pointer(out, f32), 20, 64, 48, None)
     assert np.isnan(out[7]).all() and np.array_equal(np.delete(out, 7, 0), np.full((19, 48), 64, np.float32))
 
 

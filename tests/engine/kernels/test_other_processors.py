@@ -137,7 +137,7 @@ def test_each_arm_body_holds_its_own_products_and_no_other_body_does(tmp_path: P
         counts[name] = int((aligned == sdot).sum()), int((aligned == smmla).sum())
     dots, matrices = counts.pop("ink_isa_neondot"), counts.pop("ink_isa_neoni8mm")
     assert dots[0] >= 10 and dots[1] == 0
-    assert matrices[0] == 0 and matrices[1] >= 100
+    assert matrices[0] == 0 and matrices[1] >= 80
     assert set(counts.values()) == {(0, 0)}
 
 

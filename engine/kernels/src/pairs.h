@@ -1,0 +1,89 @@
+/* Sums of pairs of rows for products by Winograd's form of Strassen's scheme (see strassen.h): rows 2 i and 2 i + 1, each in
+ * two halves a block of the inner dimension, are the quarters A11, A12 and A21, A22, and
+ * S1 = A21 + A22, S2 = S1 - A11, S3 = A11 - A21, S4 = A12 - S2. */
+#ifndef INK_PAIRS_H
+#define INK_PAIRS_H
+
+#include "simd.h"
+
+/* Blocks of the inner dimension; also such that a panel stays in a 32 KiB first-level cache while the rows pass. */
+#define KC_F32 384
+#define KC_I8 384 /* as DEPTH of engine/weights/int8.py: what int32 can sum */
+
+/* int16: rows of n inputs; out: S1, S2, S3, S4, each (pairs, n / 2). Codes are at most INK_ROW_LIMIT, so that four add up within
+ * int16. Beside the last row of an odd number stand zeros. */
+static void pair_codes(const int16_t *a, int64_t lda, int32_t rows, int32_t n, int16_t *out) {
+    const int64_t half = n / 2, size = (rows + 1) / 2 * half;
+    for (int32_t r = 0; r < rows; r += 2, a += 2 * lda) {
+        const int missing = r + 1 == rows;
+        for (int64_t i = 0; i < half; i += 2 * VW, out += 2 * VW) {
+            vi a11 = vi_load(a + i), a12 = vi_load(a + half + i);
+            vi a21 = missing ? vi_set1(0) : vi_load(a + lda + i), a22 = missing ? vi_set1(0) : vi_load(a + lda + half + i);
+            vi s1 = vi_add16(a21, a22), s2 = vi_sub16(s1, a11);
+            vi_store(out, s1);
+            vi_store(out + size, s2);
+            vi_store(out + 2 * size, vi_sub16(a11, a21));
+            vi_store(out + 3 * size, vi_sub16(a12, s2));
+        }
+    }
+}
+
+/* float32: a number that stands out of its row would leave its rounding errors in all that it is added to. What is larger than
+ * STANDS_OUT times the root of the mean square of its block is taken out of the row and multiplied by itself: fewer than
+ * KC_F32 / STANDS_OUT^2 = 6 a block. */
+#define STANDS_OUT 8.0f
+#define MOST_APART 5
+typedef struct {
+    int32_t count, k[MOST_APART]; /* k: from the start of the block */
+    float x[MOST_APART], unused[5];
+} apart_t;
+
+/* x (n) without what stands out, which goes to apart: x itself, or where there is any, a copy in room. */
+INK_INLINE const float *set_apart(const float *x, int32_t n, float *room, apart_t *apart) {
+    enum { PARTS = INK_PAIR_INPUTS / VW < 4 ? INK_PAIR_INPUTS / VW : 4 };
+    vf sum[PARTS], most[PARTS];
+    for (int j = 0; j < PARTS; j++) sum[j] = most[j] = vf_set1(0.0f);
+    for (int32_t i = 0; i < n; i += PARTS * VW)
+        for (int j = 0; j < PARTS; j++) {
+            vf v = vf_load(x + i + j * VW);
+            sum[j] = vf_fma(v, v, sum[j]), most[j] = vf_max(most[j], vf_abs(v));
+        }
+    for (int j = 1; j < PARTS; j++) sum[0] = vf_add(sum[0], sum[j]), most[0] = vf_max(most[0], most[j]);
+    float limit = STANDS_OUT * STANDS_OUT * vf_sum(sum[0]) / (float)n;
+    apart->count = 0;
+    if (!vf_any_greater(vf_mul(most[0], most[0]), vf_set1(limit))) return x;
+    memcpy(room, x, (size_t)n * sizeof(float));
+    for (int32_t i = 0; i < n && apart->count < MOST_APART; i++)
+        if (x[i] * x[i] > limit) {
+            apart->k[apart->count] = i;
+            apart->x[apart->count++] = x[i];
+            room[i] = 0.0f;
+        }
+    return room;
+}
+
+/* Rows of one block of up to KC_F32 inputs, in pairs: out has A11, A12, A22, S1, S2, S3 and S4, each (pairs, n / 2), and apart
+ * what stands out, one a row. n: a multiple of INK_PAIR_INPUTS. */
+INK_INLINE int64_t quarter_size(int32_t pairs, int32_t n) { /* and a line, lest all lie at the same distance from a page's start */
+    return (int64_t)pairs * (n / 2) + 16;
+}
+static void pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, float *out, apart_t *apart) {
+    const int64_t size = quarter_size(pairs, n), half = n / 2;
+    for (int32_t pair = 0; pair < pairs; pair++, a += 2 * lda, apart += 2) {
+        float room[2][KC_F32] __attribute__((aligned(64)));
+        const float *first = set_apart(a, n, room[0], apart), *second = set_apart(a + lda, n, room[1], apart + 1);
+        for (int64_t i = 0; i < half; i += VW, out += VW) {
+            vf a11 = vf_load(first + i), a12 = vf_load(first + half + i), a21 = vf_load(second + i), a22 = vf_load(second + half + i);
+            vf s1 = vf_add(a21, a22), s2 = vf_sub(s1, a11);
+            vf_store(out, a11);
+            vf_store(out + size, a12);
+            vf_store(out + 2 * size, a22);
+            vf_store(out + 3 * size, s1);
+            vf_store(out + 4 * size, s2);
+            vf_store(out + 5 * size, vf_sub(a11, a21));
+            vf_store(out + 6 * size, vf_sub(a12, s2));
+        }
+    }
+}
+
+#endif
