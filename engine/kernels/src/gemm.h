@@ -4,7 +4,8 @@
 
 #include "tile_u8.h"
 
-/* One compiled tile for each number of rows and panels, so that every accumulator is a register. */
+/* One compiled tile for each number of rows and panels, so that every accumulator is a register. Full tiles are called by
+ * themselves besides: what stands between one and the next is some percent of a pass. */
 #define INK_EACH_ROW_COUNT(CASE)                                                                                       \
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
 
@@ -24,9 +25,6 @@ static void f32_rows(int mr, int np, int mode, const float *a, int64_t lda, cons
     switch (mr) { INK_EACH_ROW_COUNT(CASE) }
 #undef CASE
 }
-
-typedef void i8_rows_t(int mr, int np, int mode, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,
-                       int add, finish_t finish, ahead_t ahead, const chain_t *chain);
 
 #define INK_I8_ROWS(NAME, EACH_CASE)                                                                                   \
     static void NAME(int mr, int np, int mode, const char *a, int64_t lda, const i8_panels *b, float *c, int64_t ldc,  \
@@ -76,10 +74,13 @@ static void f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda,
             const float *next = k0 + kc < k ? w + kc * INK_PANEL : b + (p + np) * panel_stride;
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
-                f32_rows(height, np, PLAIN, a + r * lda + k0, lda, w, panel_stride, kc,
-                         c + r * ldc + (int64_t)p * INK_PANEL, ldc, k0 > 0,
-                         bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL,
-                         share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc), NULL);
+                const float *x = a + r * lda + k0, *last = bias && k0 + kc >= k ? bias + p * INK_PANEL : NULL;
+                float *out = c + r * ldc + (int64_t)p * INK_PANEL;
+                ahead_t ahead = share_ahead(next, (int64_t)kc * INK_PANEL * 4, panel_stride * 4, t, tiles, kc);
+                if (height == MR && np == NP)
+                    f32_tile(MR, NP, PLAIN, x, lda, w, panel_stride, kc, out, ldc, k0 > 0, last, ahead, NULL);
+                else
+                    f32_rows(height, np, PLAIN, x, lda, w, panel_stride, kc, out, ldc, k0 > 0, last, ahead, NULL);
             }
         }
     }
@@ -133,23 +134,31 @@ static void i8_block(int32_t rows, int32_t panels, const void *a, const int full
                 .steps = count * INK_GROUP / 2,
             };
             const int8_t *next = last ? w.codes + np * panel_stride : b.codes + bytes;
-            i8_rows_t *work = i16_rows;
 #ifdef INK_DOT4
-            if (full) {
+            if (full)
                 u8_codes(b.codes, panel_stride, np, bytes, (int8_t *)room);
-                work = u8_rows;
-            } else
+            else
 #endif
                 for (int32_t j = 0; j < np; j++)
                     pair_multipliers(w.multipliers + (j * groups + g) * INK_PANEL, count, by + j * b.by_stride);
             for (int32_t t = 0, r = 0, height; t < tiles; t++, r += height) {
                 height = tile_height(rows, t, tiles);
+                const char *x = (const char *)a + r * lda + g * INK_GROUP * size;
+                float *out = c + r * ldc + (int64_t)p * INK_PANEL;
                 finish_t finish = {0};
                 if (last) finish = (finish_t){row_scales + (full ? 2 * r : r), w.column_sums, w.bias};
-                int32_t steps = count * INK_GROUP / (full ? 4 : 2);
-                work(height, np, t == 0 ? WIDEN : PLAIN, (const char *)a + r * lda + g * INK_GROUP * size, lda, &b,
-                     c + r * ldc + (int64_t)p * INK_PANEL, ldc, g > 0, finish,
-                     share_ahead(next, bytes, panel_stride, t, tiles, steps), NULL);
+                ahead_t ahead = share_ahead(next, bytes, panel_stride, t, tiles, count * INK_GROUP / (full ? 4 : 2));
+#ifdef INK_DOT4
+                if (full)
+                    u8_rows(height, np, PLAIN, x, lda, &b, out, ldc, g > 0, finish, ahead, NULL);
+                else
+#endif
+                    if (height == MR && np == NP && t == 0)
+                    i16_tile(MR, NP, WIDEN, x, lda, &b, out, ldc, g > 0, finish, ahead, NULL);
+                else if (height == MR && np == NP)
+                    i16_tile(MR, NP, PLAIN, x, lda, &b, out, ldc, g > 0, finish, ahead, NULL);
+                else
+                    i16_rows(height, np, t == 0 ? WIDEN : PLAIN, x, lda, &b, out, ldc, g > 0, finish, ahead, NULL);
             }
         }
     }
