@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Activations (tokens x inner width x 4 bytes) should stay in the second-level cache, while every worker has enough to
-# do between two operations: 384 tokens are best for one worker and for two, and more workers need more. Measured with
-# MiniLM: 1,024 tokens cost one worker 6 % more time a token in int8, and two workers 20 %.
-SMALL_BUDGET = 384
-TOKENS_A_WORKER = 192
+# do between two operations: 288 tokens, two blocks of rows as the kernels multiply them, are best for one worker and
+# for two, and more workers need more. Measured with MiniLM, texts of 32 tokens: 384 tokens cost one worker 1 to 3 %
+# more time a token.
+SMALL_BUDGET = 288
+TOKENS_A_WORKER = 144
 TOKEN_BUDGET = 1024  # at most
 
 # Texts tokenised before their batches run: many batches' worth, few enough that work can be stopped soon and that

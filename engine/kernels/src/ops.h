@@ -8,6 +8,7 @@
 
 #define ROWS_A_TILE 16   /* rows of one work item of a row-wise operation */
 #define PANELS_A_TILE 4  /* panels of one work item of a linear layer */
+#define WIDE_PANELS 24   /* of one where rows are multiplied in pairs */
 #define INK_HEAD_MAX 512 /* widest head of a rotary attention; the loader refuses wider ones */
 
 INK_INLINE int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
@@ -26,12 +27,17 @@ INK_INLINE int32_t paired_rows(const ink_op *op, const ink_run *run) {
     return op->kind == INK_LINEAR_I8 && rows >= PAIRED_ROWS ? rows : 0;
 }
 
-/* Panels of one work item. What rows are multiplied by in pairs is made again for every item, so that there are few: one block
- * of rows is shared by as many workers as there are. */
+/* Panels of one work item. What rows are multiplied by in pairs is made again for every item, so that there are few, but as many
+ * for each worker, and where a layer is wide some more: a worker may be slower than another. */
 INK_INLINE int32_t panels_a_tile(const ink_op *op, const ink_run *run) {
-    int32_t paired = paired_rows(op, run), panels = blocks(op->n, INK_PANEL);
+    int32_t paired = paired_rows(op, run), panels = blocks(op->n, INK_PANEL), shares = run->workers;
     if (!paired) return PANELS_A_TILE;
-    int32_t shares = blocks(run->workers, blocks(paired, row_block(paired)));
+    if (shares == 1) return panels;
+    for (int32_t a = blocks(paired, row_block(paired)), b = run->workers, rest; b; a = b, b = rest) {
+        rest = a % b;
+        shares = run->workers / b; /* in the end b is the greatest common divisor */
+    }
+    shares *= blocks(panels, shares * WIDE_PANELS);
     return round_up(blocks(panels, shares), PANELS_A_TILE);
 }
 
