@@ -3,8 +3,8 @@
  * Rows 2 i and 2 i + 1, the halves of a block of inputs, and NP panels beside NP others are the quarters of
  * [C11 C12; C21 C22] = [A11 A12; A21 A22] * [B11 B12; B21 B22]. With the sums of pairs.h and
  * T1 = B12 - B11, T2 = B22 - T1, T3 = B22 - B12, T4 = T2 - B21:
- *     U1 = A11 B11,  C11 = U1 + A12 B21,  U2 = U1 + S2 T2,  U3 = U2 + S3 T3,  C21 = U3 - A22 T4,
- *     C22 = U3 + S1 T1,  C12 = U2 + S1 T1 + S4 B22.
+ *     V = S1 T1,  U1 = A11 B11,  C11 = U1 + A12 B21,  U2 = U1 + S2 T2,  U3 = U2 + S3 T3,  C22 = U3 + V,
+ *     C21 = U3 - A22 T4,  C12 = U2 + S4 B22 + V.
  * In integers nothing is rounded, so that the results are those of the plain products, bit for bit. In float32 the rounding
  * errors of both rows and both panels meet: about twice those of the plain products.
  */
@@ -30,7 +30,7 @@ typedef struct {
     int64_t weight_stride;     /* in numbers */
     const float *scales;       /* of int8: of a block, 16 a panel, scale_stride numbers apart */
     int64_t scale_stride;
-    char *u[2]; /* room for sums: (pairs, np * 16) each */
+    char *u[3]; /* room for sums: (pairs, np * 16) each */
     float *c;
     int64_t ldc;
     int add;
@@ -43,20 +43,20 @@ typedef struct {
  * shows what stands between one and the next. */
 INK_INLINE void product(const int m, const int wide, const quarters_t *q) {
     static const struct {
-        int8_t rows, codes, from, to, add_to, plus, row, column; /* u: 1, 2, or 0; c: halves of rows and columns, or -1 */
+        int8_t rows, codes, from, to, plus, row, column; /* of u: 1, 2, 3, or 0; c: halves of rows and columns, or -1 */
     } all[7] = {
-        {0, 0, 0, 1, 0, 0, -1, 0}, /* to U1 */
-        {1, 1, 1, 0, 0, 0, 0, 0},  /* from U1 to C11 */
-        {4, 4, 1, 1, 0, 0, -1, 0}, /* from U1 to U2, in its place */
-        {5, 5, 1, 2, 0, 0, -1, 0}, /* from U2 to U3 */
-        {2, 6, 2, 0, 0, 0, 1, 0},  /* from U3 to C21 */
-        {3, 3, 0, 1, 1, 2, 1, 1},  /* added to U2, and with U3 to C22 */
-        {6, 2, 1, 0, 0, 0, 0, 1},  /* from there to C12 */
+        {3, 3, 0, 3, 0, -1, 0}, /* to V */
+        {0, 0, 0, 1, 0, -1, 0}, /* to U1 */
+        {1, 1, 1, 0, 0, 0, 0},  /* from U1 to C11 */
+        {4, 4, 1, 1, 0, -1, 0}, /* from U1 to U2, in its place */
+        {5, 5, 1, 2, 3, 1, 1},  /* from U2 to U3, and with V to C22 */
+        {2, 6, 2, 0, 0, 1, 0},  /* from U3 to C21 */
+        {6, 2, 1, 0, 3, 0, 1},  /* from U2 with V to C12 */
     };
     const int row = all[m].row, column = all[m].column;
     const char *a = q->rows[all[m].rows];
     const int64_t lda = q->row_stride[all[m].rows], apart = q->panel_stride[all[m].codes], size = (int64_t)MR * NP * INK_PANEL * 4;
-    chain_t chain = {.add_to = all[m].add_to};
+    chain_t chain = {0};
     if (all[m].from) chain.from = q->u[all[m].from - 1];
     if (all[m].to) chain.to = q->u[all[m].to - 1];
     if (all[m].plus) chain.plus = q->u[all[m].plus - 1];
@@ -77,13 +77,13 @@ INK_INLINE void product(const int m, const int wide, const quarters_t *q) {
         for (int i = 0; i < lines; i++, next += 64)
             for (int j = 0; j < NP; j++) __builtin_prefetch(next + j * q->next_stride, 0, 2);
         int32_t height = q->pairs - r < MR ? q->pairs - r : MR, lost = row == 1 && r + height > pairs;
-        if (m == 4) height -= lost; /* what is not there cannot be read */
-        chain.lost = m != 4 && lost;
+        if (m == 5) height -= lost; /* what is not there cannot be read */
+        chain.lost = m != 5 && lost;
         const ahead_t ahead = {a + MR * lda, 0, MR * 4}; /* the next tile's rows, one behind the other */
-        if (!wide && r == 0 && m > 1 && m < 6 && q->weights) {
+        if (!wide && r == 0 && all[m].codes > 2 && q->weights) {
             chain.made = (float *)q->codes[all[m].codes];
-            f32_tile(MR, NP, MAKE + m, (const float *)a, lda / 4, q->weights, q->weight_stride, q->steps, c, 2 * q->ldc, q->add,
-                     finish.bias, ahead, &chain);
+            f32_tile(MR, NP, MAKE + all[m].codes, (const float *)a, lda / 4, q->weights, q->weight_stride, q->steps, c, 2 * q->ldc,
+                     q->add, finish.bias, ahead, &chain);
         } else if (height == MR && wide)
             i16_tile(MR, NP, CHAIN, a, lda, &b, c, 2 * q->ldc, q->add, finish, (ahead_t){0}, &chain);
         else if (wide)
@@ -111,6 +111,12 @@ INK_INLINE void seven_products(const int wide, const quarters_t *q) {
     product(4, wide, q);
     product(5, wide, q);
     product(6, wide, q);
+}
+
+/* The first of all panels, which nobody asked for: while the rows are made ready. */
+INK_INLINE void ask_for(const void *panels, int32_t bytes, int64_t stride) {
+    for (int32_t j = 0; j < 2 * NP; j++)
+        for (int32_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)panels + j * stride + i, 0, 2);
 }
 
 /* The quarters of 2 * NP int8 panels and their sums, as int16: seven of (NP, half / 2, 32). */
@@ -160,10 +166,11 @@ static int32_t paired_i16_block(int32_t rows, int32_t panels, const int16_t *a, 
     const int64_t panel_stride = (int64_t)k * INK_PANEL;
     int16_t wide[7 * NP * KC_I8 / 2 * INK_PANEL] __attribute__((aligned(64)));
     int16_t by[2 * NP * (KC_I8 / INK_GROUP) * 2 * INK_PANEL] __attribute__((aligned(64)));
-    int32_t u[2][MOST_PAIRS * NP * INK_PANEL] __attribute__((aligned(64)));
+    int32_t u[3][MOST_PAIRS * NP * INK_PANEL] __attribute__((aligned(64)));
     for (int32_t k0 = 0, n; whole && k0 < k; k0 += n) {
         n = k - k0 < KC_I8 ? k - k0 : KC_I8;
         const int32_t half = n / 2, last = k0 + n == k;
+        if (k0 == 0) ask_for(weight->codes, n * INK_PANEL, panel_stride);
         pair_codes(a + k0, k, rows, n, room->rows);
         for (int32_t p = 0; p < whole; p += 2 * NP) {
             i8_weight w = from_panel(weight, p);
@@ -175,7 +182,7 @@ static int32_t paired_i16_block(int32_t rows, int32_t panels, const int16_t *a, 
             quarters_t q = {
                 .pairs = (rows + 1) / 2, .steps = half / 2, .odd = rows % 2,
                 .scales = w.scales + k0 / KC_I8 * INK_PANEL, .scale_stride = (int64_t)((k + KC_I8 - 1) / KC_I8) * INK_PANEL,
-                .u = {(char *)u[0], (char *)u[1]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc, .add = k0 > 0,
+                .u = {(char *)u[0], (char *)u[1], (char *)u[2]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc, .add = k0 > 0,
                 .next = (const char *)(p + 2 * NP < whole || last ? b.codes + 2 * NP * panel_stride
                                                                   : weight->codes + (int64_t)(k0 + n) * INK_PANEL),
                 .bytes = (int64_t)n * INK_PANEL, .next_stride = panel_stride,
@@ -196,14 +203,11 @@ static int32_t paired_i16_block(int32_t rows, int32_t panels, const int16_t *a, 
 
 /* T1, T2, T3, -T4 of 2 * NP float32 panels: each (NP, half, 16). */
 static void weight_sums(const float *b, int64_t panel_stride, int32_t half, float *out) {
-    static const int kinds[4] = {5, 2, 3, 4};
-    const int64_t below = (int64_t)half * INK_PANEL, right = NP * panel_stride;
-    for (int k = 0; k < 4; k++)
-        for (int32_t j = 0; j < NP; j++)
-            for (int64_t i = 0; i < below; i += VW, out += VW) {
-                const float *x = b + j * panel_stride + i;
-                vf_store(out, weight_sum(kinds[k], vf_load(x), vf_load(x + below), vf_load(x + right), vf_load(x + right + below)));
-            }
+    const int64_t size = (int64_t)NP * half * INK_PANEL;
+    for (int32_t j = 0; j < NP; j++)
+        for (int64_t i = 0; i < (int64_t)half * INK_PANEL; i += VW, out += VW)
+            for (int k = 0; k < 4; k++)
+                vf_store(out + k * size, weight_sum(k + 3, b + j * panel_stride + i, half, NP * panel_stride, out + k * size, size));
 }
 
 /* What stands out of a row: c += x * its row of the 2 * NP panels. */
@@ -227,15 +231,16 @@ static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, in
     const int32_t whole = panels / (2 * NP) * 2 * NP, pairs = rows / 2;
     const int64_t panel_stride = (int64_t)k * INK_PANEL;
     float t[4 * NP * KC_F32 / 2 * INK_PANEL] __attribute__((aligned(64)));
-    float u[2][MOST_PAIRS * NP * INK_PANEL] __attribute__((aligned(64)));
+    float u[3][MOST_PAIRS * NP * INK_PANEL] __attribute__((aligned(64)));
     for (int32_t k0 = 0, n; whole && k0 < k; k0 += n) {
         n = k - k0 < KC_F32 ? k - k0 : KC_F32;
         const int32_t half = n / 2, last = k0 + n == k;
+        if (k0 == 0) ask_for(b, n * INK_PANEL * 4, panel_stride * 4);
         pair_rows(a + k0, lda, pairs, n, room->rows, room->apart);
         for (int32_t p = 0; p < whole; p += 2 * NP) {
             const float *w = b + p * panel_stride + (int64_t)k0 * INK_PANEL;
             quarters_t q = {
-                .pairs = pairs, .steps = half, .u = {(char *)u[0], (char *)u[1]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc,
+                .pairs = pairs, .steps = half, .u = {(char *)u[0], (char *)u[1], (char *)u[2]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc,
                 .add = k0 > 0,
                 .next = (const char *)(p + 2 * NP < whole || last ? w + 2 * NP * panel_stride : b + (int64_t)(k0 + n) * INK_PANEL),
                 .bytes = (int64_t)n * INK_PANEL * 4, .next_stride = panel_stride * 4,

@@ -62,18 +62,18 @@ enum { PLAIN, WIDEN, CHAIN, MAKE };
 typedef struct {
     const void *from, *plus; /* sums to go on from, and to have on top of those that go to c; NULL: none */
     void *to;                /* where its sums go without those; NULL: nowhere */
-    int32_t add_to;          /* they are added there */
     int32_t lost;            /* nothing of the last row is wanted in c */
     float *made;             /* where made sums of weights go, a panel behind the other */
 } chain_t;
 
-/* Sum number `kind` of the quarters of weights, see strassen.h: 2 T2, 3 T3, 4 -T4, 5 T1. */
-INK_INLINE vf weight_sum(const int kind, vf b11, vf b21, vf b12, vf b22) {
-    if (kind == 3) return vf_sub(b22, b12);
-    vf t1 = vf_sub(b12, b11);
-    if (kind == 5) return t1;
-    vf t2 = vf_sub(b22, t1);
-    return kind == 2 ? t2 : vf_sub(b21, t2);
+/* A sum of the quarters of weights, see strassen.h: 3 T1, 4 T2, 5 T3, 6 -T4. b: where it begins in B11, below it B21 after k rows,
+ * and to the right B12. made: where it will lie, each of them `size` behind the one before. */
+INK_INLINE vf weight_sum(const int kind, const float *b, int64_t k, int64_t right, const float *made, int64_t size) {
+    const int64_t below = k * INK_PANEL;
+    if (kind == 3) return vf_sub(vf_load(b + right), vf_load(b));
+    if (kind == 4) return vf_sub(vf_load(b + right + below), vf_load(made - size));
+    if (kind == 5) return vf_sub(vf_load(b + right + below), vf_load(b + right));
+    return vf_sub(vf_load(b + below), vf_load(made - 2 * size));
 }
 
 /* Rows of a matrix walked side by side: a pointer for every three of them, so that each is at a pointer plus nothing, the
@@ -104,7 +104,7 @@ INK_INLINE float float_at(const walk_t *w, const int row) {
 }
 
 /* c (mr, np * 16) (+)= a (mr, k) * b; b: np panels panel_stride apart, k rows of 16 floats. c is NULL where a chain's sums go
- * elsewhere. mode MAKE + kind: of 2 np panels of 2 k rows the sum of that number takes the place of b. */
+ * elsewhere. mode MAKE + kind: of 2 np panels of 2 k rows that weight_sum takes the place of b. */
 INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float *a, int64_t lda, const float *b,
                          int64_t panel_stride, int32_t k, float *c, int64_t ldc, int add, const float *bias, ahead_t ahead,
                          const chain_t *chain) {
@@ -115,7 +115,6 @@ INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float
     for (int r = 0; r < mr; r++)
 #pragma GCC unroll 16
         for (int j = 0; j < np * NV; j++) acc[r][j] = from ? vf_load(from + r * ldf + j * VW) : vf_set1(0.0f);
-    const int64_t below = (int64_t)k * INK_PANEL, right = np * panel_stride;
     float *made = mode >= MAKE ? chain->made : NULL;
     walk_t rows = walk(mr, a, lda * 4);
     for (int32_t i = 0; i < k; i++) {
@@ -129,8 +128,9 @@ INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float
         for (int j = 0; j < np * NV; j++) {
             const float *x = b + (j / NV) * panel_stride + (int64_t)i * INK_PANEL + (j % NV) * VW;
             if (mode >= MAKE) {
-                w[j] = weight_sum(mode - MAKE, vf_load(x), vf_load(x + below), vf_load(x + right), vf_load(x + right + below));
-                vf_store(made + (j / NV) * below + (j % NV) * VW, w[j]);
+                float *to = made + (j / NV) * (int64_t)k * INK_PANEL + (j % NV) * VW;
+                w[j] = weight_sum(mode - MAKE, x, k, np * panel_stride, to, np * (int64_t)k * INK_PANEL);
+                vf_store(to, w[j]);
             } else {
                 w[j] = vf_load(x);
             }
@@ -150,7 +150,7 @@ INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float
 #pragma GCC unroll 16
             for (int j = 0; j < np * NV; j++) {
                 float *to = (float *)chain->to + (r * np * NV + j) * VW;
-                vf_store(to, chain->add_to ? vf_add(acc[r][j], vf_load(to)) : acc[r][j]);
+                vf_store(to, acc[r][j]);
             }
     }
     if (mode >= CHAIN && !c) return;
@@ -235,7 +235,7 @@ INK_INLINE void i16_tile(const int mr, const int np, const int mode, const char 
 #pragma GCC unroll 16
             for (int j = 0; j < np * NV; j++) {
                 int32_t *to = (int32_t *)chain->to + (r * np * NV + j) * VW;
-                vi_store(to, chain->add_to ? vi_add(acc[r][j], vi_load(to)) : acc[r][j]);
+                vi_store(to, acc[r][j]);
             }
     }
     if (mode == CHAIN && !c) return;
