@@ -44,7 +44,8 @@ PAIRED_WIDTH = 64  # what a product of pairs takes at once at most
 class InkOp(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("kind", "a", "b", "out", "codes", "scales", "code_bits", "k", "n", "mode")),
-        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit", "query_row", "pairs")),
+        *((name, c_int32) for name in ("heads", "kv_heads", "head_dim", "window", "texts", "limit", "query_row")),
+        ("pairs", c_int32),
         ("f0", c_float),
         *((name, c_void_p) for name in ("w0", "w1", "w2", "w3", "w4", "w5")),
     ]

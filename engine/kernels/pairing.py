@@ -51,7 +51,6 @@ def lay_rows(batch: Batch) -> Laid:
     held = np.empty(int(room.sum()), np.int64)
     held[(starts + lengths)[odd > 0]] = batch.starts[1:][odd > 0] - 1
     held[of_tokens] = token
-    laid = replace(
-        batch, ids=batch.ids[held], positions=batch.positions[held], types=batch.types[held], starts=np.append(starts, 0)
-    )
+    ids, positions, types = batch.ids[held], batch.positions[held], batch.types[held]
+    laid = replace(batch, ids=ids, positions=positions, types=types, starts=np.append(starts, 0))
     return Laid(laid, starts + lengths, int(room[long].sum()), of_tokens)

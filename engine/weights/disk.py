@@ -37,7 +37,7 @@ from engine.weights.safetensors import Weights
 from engine.weights.sources import Source
 from engine.weights.stored import StoredPrecision, arrays_of, decode, form_of
 
-MAGIC, VERSION = b"INKDISK\n", 2  # the version changes with the layout and with what rounding gives
+MAGIC, VERSION = b"INKDISK\n", 3  # the version changes with the layout and with what rounding gives
 ALIGNMENT_BYTES = 64
 BLOCK_BYTES = 8 << 20  # published numbers, as float32, that are laid out at once
 SYNC_BYTES = 64 << 20  # written between two waits for the disk, so that unwritten pages do not pile up in memory

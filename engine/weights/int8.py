@@ -6,9 +6,10 @@ a pair of int16.
 
 The scales of groups do not reach the sums. The kernels widen each code to int16 times its group's multiplier, so that
 all codes of one channel in a block of 384 inputs have one scale, and add up the products of the whole block in int32.
-Rows of activations use 15 bits, and the scale of a channel is such that no sum can overflow, whatever the row: for
-usual weights that leaves multipliers around 9, whose rounding adds about one percent to what rounding to eight bits
-costs.
+Rows of activations use 14 bits, and the scale of a channel is such that no sum can overflow, whatever the row: for
+usual weights that leaves multipliers around 18, whose rounding adds less than one percent to what rounding to eight
+bits costs. Four activations, and four widened codes, add up within int16, which products of pairs of rows need
+(strassen.h).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ PANEL = 16  # output channels side by side in a panel
 DEPTH = 384  # inputs whose products are summed in int32
 ONE = 128  # the multiplier that leaves codes as they are
 ACTIVATION_LIMIT = 8191  # the largest code of a row of activations
+FAINTEST = np.float32(1e-30)  # a row of no larger activations is zeros
 NARROW = 384  # numbers in a table's row that one scale suffices for
 
 F32 = NDArray[np.float32]
@@ -30,7 +32,7 @@ I8 = NDArray[np.int8]
 
 # What the widened codes of a channel in a block may add up to, less what rounding each code and its multiplier can add.
 _MOST_CODES = np.float32((2**31 - 1) // ACTIVATION_LIMIT - 2 * DEPTH)
-_MOST_MULTIPLIER = np.float32(63.0)  # in ones: 127 x 255 is the widest code that int16 holds
+_MOST_MULTIPLIER = np.float32(63.0)  # in ones: four times 128 x 63 fit int16
 
 # fp16's largest finite number, and the smallest one that is not subnormal and so keeps its 11 bits.
 _LARGEST_SCALE = np.float32(65504.0)

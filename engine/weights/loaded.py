@@ -8,7 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.weights.int8 import ACTIVATION_LIMIT, DEPTH, GROUP, PANEL, dequantize_table, group_scales, spread, widened
+from engine.weights.int8 import (
+    ACTIVATION_LIMIT,
+    DEPTH,
+    FAINTEST,
+    GROUP,
+    PANEL,
+    dequantize_table,
+    group_scales,
+    spread,
+    widened,
+)
 
 F32 = NDArray[np.float32]
 
@@ -175,7 +185,7 @@ def quantize_rows(x: F32, depth: int) -> tuple[NDArray[np.int16], F32]:
     """
     largest = np.abs(x).max(axis=1)
     scales = (largest / np.float32(ACTIVATION_LIMIT)).astype(np.float32)
-    inverse = np.where(largest > 0, np.float32(ACTIVATION_LIMIT) / np.where(largest > 0, largest, 1), 0)
+    inverse = np.where(largest > FAINTEST, np.float32(ACTIVATION_LIMIT) / np.where(largest > FAINTEST, largest, 1), 0)
     codes = np.zeros((x.shape[0], depth), np.int16)
     codes[:, : x.shape[1]] = np.rint(x * inverse[:, None].astype(np.float32))
     return codes, scales

@@ -11,6 +11,7 @@
 
 #define INK_PANEL 16 /* output channels side by side in a packed weight */
 #define INK_GROUP 64 /* inputs that share an int8 scale */
+#define INK_FAINTEST 1e-30f /* a row of no larger numbers is zeros, as FAINTEST there */
 #define INK_PAIR_INPUTS 32 /* float32 rows of a multiple of these are multiplied in pairs */
 #define INK_PAIR_BYTES (512 * 1024) /* of scratch, enough for them */
 #define INK_ONE 128  /* the multiplier that leaves codes as they are */

@@ -238,7 +238,8 @@ static void unit_row(const float *a, float *out, int32_t n) {
 }
 
 /* out (depth) int16 = round(a / scale), zero past n; returns scale = max |a| / INK_ROW_LIMIT, NaN where a holds NaN or infinity: codes
- * cannot say so, and the row must not come out as numbers. */
+ * cannot say so, and the row must not come out as numbers. Then, and where all of a is next to nothing, codes are zeros: none may
+ * pass the limit. */
 static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth) {
     int32_t whole = n - n % VW, rest = n % VW;
     parts_t top = parts_of(0.0f), nothing = top;
@@ -252,8 +253,12 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         top.part[0] = vf_max(top.part[0], vf_abs(x));
         nothing.part[0] = vf_fma(x, vf_set1(0.0f), nothing.part[0]);
     }
-    float largest = vf_largest(parts_max(&top));
-    vf inverse = vf_set1(largest > 0.0f ? INK_ROW_LIMIT / largest : 0.0f);
+    float largest = vf_largest(parts_max(&top)), no_number = vf_sum(parts_sum(&nothing));
+    if (!(largest > INK_FAINTEST) || no_number != 0.0f) {
+        memset(out, 0, (size_t)depth * sizeof(int16_t));
+        return largest / INK_ROW_LIMIT + no_number;
+    }
+    vf inverse = vf_set1(INK_ROW_LIMIT / largest);
     for (int32_t j = 0; j < whole; j += VW) vi_store16(out + j, vi_from_vf(vf_mul(vf_load(a + j), inverse)));
     if (rest) {
         int16_t lanes[VW];
@@ -261,7 +266,7 @@ static float quantize_row(const float *a, int16_t *out, int32_t n, int32_t depth
         memcpy(out + whole, lanes, (size_t)rest * sizeof(int16_t));
     }
     if (depth > n) memset(out + n, 0, (size_t)(depth - n) * sizeof(int16_t));
-    return largest / INK_ROW_LIMIT + vf_sum(parts_sum(&nothing));
+    return largest / INK_ROW_LIMIT;
 }
 
 #ifdef INK_DOT4

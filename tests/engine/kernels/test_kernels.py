@@ -237,6 +237,25 @@ def test_a_row_that_is_not_finite_does_not_come_out_of_int8_as_numbers(
 
 
 @pytest.mark.parametrize("isa", RUNNABLE)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("poison", [np.nan, np.inf, 3e38, 1e-36])
+def test_a_text_keeps_its_bits_beside_one_of_odd_numbers(precision: str, isa: str, poison: float) -> None:
+    """Rows are multiplied in pairs: those of one text in float32, and int8's codes must not pass their limit."""
+    model = small_model(np.random.default_rng(2), 64, 2, 64, precision, "mean")
+    word = model.weights["embeddings.word"]
+    values = word.rows(np.arange(50, dtype=np.int32)).copy()
+    values[7] = values[7] * np.float32(1e-36) if poison == 1e-36 else poison
+    weights = {**model.weights, "embeddings.word": TableF32(values)}
+    lengths = (([3, 4], 35), ([7], 37), ([5, 6], 3), ([8], 48))
+    texts = [np.resize(np.array(ids, np.int32), length) for ids, length in lengths]
+    plan = NativePlan(model.plan, weights, loader.open_library(PATH, isa), 1)
+    pooled = plan.run(model.batch.of(texts), want_tokens=False)[0]
+    for i in (0, 2, 3):
+        assert np.array_equal(pooled[i], plan.run(model.batch.of([texts[i]]), want_tokens=False)[0][0])
+    assert np.isfinite(pooled[[0, 2, 3]]).all()
+
+
+@pytest.mark.parametrize("isa", RUNNABLE)
 def test_scores_of_any_size_give_finite_weights(isa: str) -> None:
     model = modern_model(np.random.default_rng(5), "window")
     queries = model.weights["qkv.weight"]
