@@ -1,8 +1,9 @@
 /* The one interface between Python (ctypes) and the kernels, and between dispatch and each instruction set's body.
  *
  * Every matrix is row-major float32 unless a field says otherwise. A batch is ragged: all texts' tokens back to back in
- * (tokens, width) matrices, text t owning rows starts[t] .. ends[t]. No kernel lets a row depend on its neighbours
- * or on the number of workers: sums run over the inner dimension in one fixed order, whatever tile a row falls in. */
+ * (tokens, width) matrices, text t owning rows starts[t] .. ends[t]. No kernel lets a text depend on its neighbours or on
+ * the number of workers: sums run over the inner dimension in one fixed order, whatever tile a row falls in, and where rows
+ * are multiplied in pairs (strassen.h), both are of one text, or integers that nothing rounds. */
 #ifndef INK_H
 #define INK_H
 
