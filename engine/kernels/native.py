@@ -21,7 +21,7 @@ from engine.kernels.threads import pool
 from engine.layers.attention import QueryRow
 from engine.layers.heads import Heads
 from engine.plan import Op, Plan, Rows, Value
-from engine.weights.int8 import GROUP, PANEL
+from engine.weights.int8 import DEPTH, GROUP, PANEL
 from engine.weights.loaded import LinearF32, LinearI8, LinearU8, Loaded, TableF32, TableI8
 
 F32 = NDArray[np.float32]
@@ -38,7 +38,8 @@ BIAS_MORE = LANES  # entries behind each row of an attention bias
 ALIGNMENT_BYTES = 64
 PAIR_INPUTS = 32  # as the next, of ink.h
 PAIR_BYTES = 512 * 1024
-PAIRED_WIDTH = 64  # what a product of pairs takes at once at most
+PAIRED_OUTPUTS = 64  # what a product of pairs takes at once at most
+LEAST_BLOCK = 128  # in shorter blocks of inputs no number could stand out, see pairs.h
 
 
 class InkOp(Structure):
@@ -168,8 +169,7 @@ class Compiler:
                 op.w2, op.w4 = self._keep(weight.scales), self._keep(weight.multipliers)
             op.a, op.b = self._round(x, 8 if isinstance(weight, LinearU8) else 16)
         elif isinstance(weight, LinearF32):
-            wide = min(x.width, out.width) >= PAIRED_WIDTH and x.width % PAIR_INPUTS == 0
-            op.pairs = int(self.pairs and wide and x.rows == "tokens")
+            op.pairs = int(self.pairs and x.rows == "tokens" and _pairable(x.width, out.width))
             op.a, op.w0 = self._use(x), self._keep(weight.panels)
         op.out = self._new(out)
         self._add(op, out)
@@ -347,6 +347,12 @@ class NativePlan:
         offset = int(addresses[steps.places[value.index]]) - self._arena.ctypes.data
         matrix = self._arena[offset : offset + rows * width * 4].view(np.float32).reshape(rows, width)
         return matrix[:, : value.width].copy()
+
+
+def _pairable(inputs: int, outputs: int) -> bool:
+    """Whether float32 rows so wide may be multiplied in pairs."""
+    last = (inputs - 1) % DEPTH + 1
+    return inputs % PAIR_INPUTS == 0 and last >= LEAST_BLOCK and outputs >= PAIRED_OUTPUTS
 
 
 def _alike(ops: Sequence[Op], others: Sequence[Op]) -> int:

@@ -142,7 +142,8 @@ def spread(panels: I8, scales: F32 | F16) -> tuple[I16, F32]:
     ).astype(np.float32)
     wide = np.repeat(of_block, DEPTH // GROUP, axis=1)[:, :groups]
     ratio = np.divide(of_group, wide, out=np.zeros_like(of_group), where=wide > 0)
-    return np.rint(ratio * ONE).astype(np.int16), of_block
+    most = _MOST_MULTIPLIER * ONE  # which scales that are no numbers, or hardly any, would pass
+    return np.clip(np.nan_to_num(np.rint(ratio * ONE)), -most, most).astype(np.int16), of_block
 
 
 def group_scales(multipliers: I16, scales: F32) -> F32:

@@ -30,12 +30,13 @@ static void pair_codes(const int16_t *a, int64_t lda, int32_t rows, int32_t n, i
 
 /* float32: a number that stands out of its row would leave its rounding errors in all that it is added to. What is larger than
  * STANDS_OUT times the root of the mean square of its block is taken out of the row and multiplied by itself: fewer than
- * KC_F32 / STANDS_OUT^2 = 6 a block. */
+ * KC_F32 / STANDS_OUT^2 = 6 a block. (None can be in a block of 64 inputs or fewer: the plan pairs no such rows.) */
 #define STANDS_OUT 8.0f
 #define MOST_APART 5
 typedef struct {
     int32_t count, k[MOST_APART]; /* k: from the start of the block */
-    float x[MOST_APART], unused[5];
+    float x[MOST_APART], squares; /* squares: the sum of those of the others */
+    float unused[4];
 } apart_t;
 
 /* x (n) without what stands out, which goes to apart: x itself, or where there is any, a copy in room. */
@@ -49,31 +50,55 @@ INK_INLINE const float *set_apart(const float *x, int32_t n, float *room, apart_
             sum[j] = vf_fma(v, v, sum[j]), most[j] = vf_max(most[j], vf_abs(v));
         }
     for (int j = 1; j < PARTS; j++) sum[0] = vf_add(sum[0], sum[j]), most[0] = vf_max(most[0], most[j]);
-    float limit = STANDS_OUT * STANDS_OUT * vf_sum(sum[0]) / (float)n;
+    apart->squares = vf_sum(sum[0]);
+    float limit = STANDS_OUT * STANDS_OUT * apart->squares / (float)n;
     apart->count = 0;
     if (!vf_any_greater(vf_mul(most[0], most[0]), vf_set1(limit))) return x;
     memcpy(room, x, (size_t)n * sizeof(float));
-    for (int32_t i = 0; i < n && apart->count < MOST_APART; i++)
-        if (x[i] * x[i] > limit) {
-            apart->k[apart->count] = i;
-            apart->x[apart->count++] = x[i];
-            room[i] = 0.0f;
+    apart->squares = 0.0f;
+    for (int32_t i = 0; i < n; i++) {
+        if (apart->count == MOST_APART || !(x[i] * x[i] > limit)) {
+            apart->squares += x[i] * x[i];
+            continue;
         }
+        apart->k[apart->count] = i;
+        apart->x[apart->count++] = x[i];
+        room[i] = 0.0f;
+    }
     return room;
 }
 
-/* Rows of one block of up to KC_F32 inputs, in pairs: out has A11, A12, A22, S1, S2, S3 and S4, each (pairs, n / 2), and apart
- * what stands out, one a row. n: a multiple of INK_PAIR_INPUTS. */
+/* The power of two that makes the second row of a pair about as large as the first: rounding errors go by the larger of the two.
+ * Where they are within a factor of two, or one is nothing or no number, it is 1. */
+INK_INLINE float alike(float first, float second) {
+    int32_t a, b;
+    memcpy(&a, &first, 4);
+    memcpy(&b, &second, 4);
+    a >>= 23, b >>= 23; /* of sums of squares, which have no sign */
+    int32_t shift = (a - b) / 2;
+    if (a == 0 || b == 0 || a == 255 || b == 255 || (shift > -2 && shift < 2)) return 1.0f;
+    shift = (shift + 127) << 23;
+    float power;
+    memcpy(&power, &shift, 4);
+    return power;
+}
+
+/* Rows of one block of up to KC_F32 inputs, in pairs: out has A11, A12, A22, S1, S2, S3 and S4, each (pairs, n / 2), apart what
+ * stands out, one a row, and factors what makes the second row's results, one a pair. n: a multiple of INK_PAIR_INPUTS. */
 INK_INLINE int64_t quarter_size(int32_t pairs, int32_t n) { /* and a line, lest all lie at the same distance from a page's start */
     return (int64_t)pairs * (n / 2) + 16;
 }
-static void pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, float *out, apart_t *apart) {
+static void pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, float *out, apart_t *apart,
+                      float *factors) {
     const int64_t size = quarter_size(pairs, n), half = n / 2;
     for (int32_t pair = 0; pair < pairs; pair++, a += 2 * lda, apart += 2) {
         float room[2][KC_F32] __attribute__((aligned(64)));
         const float *first = set_apart(a, n, room[0], apart), *second = set_apart(a + lda, n, room[1], apart + 1);
+        const float power = alike(apart[0].squares, apart[1].squares);
+        factors[pair] = 1.0f / power;
         for (int64_t i = 0; i < half; i += VW, out += VW) {
-            vf a11 = vf_load(first + i), a12 = vf_load(first + half + i), a21 = vf_load(second + i), a22 = vf_load(second + half + i);
+            vf a11 = vf_load(first + i), a21 = vf_mul(vf_load(second + i), vf_set1(power));
+            vf a12 = vf_load(first + half + i), a22 = vf_mul(vf_load(second + half + i), vf_set1(power));
             vf s1 = vf_add(a21, a22), s2 = vf_sub(s1, a11);
             vf_store(out, a11);
             vf_store(out + size, a12);

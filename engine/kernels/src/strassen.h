@@ -6,7 +6,8 @@
  *     V = S1 T1,  U1 = A11 B11,  C11 = U1 + A12 B21,  U2 = U1 + S2 T2,  U3 = U2 + S3 T3,  C22 = U3 + V,
  *     C21 = U3 - A22 T4,  C12 = U2 + S4 B22 + V.
  * In integers nothing is rounded, so that the results are those of the plain products, bit for bit. In float32 the rounding
- * errors of both rows and both panels meet: about twice those of the plain products.
+ * errors of both rows and both panels meet, two to three times those of the plain products; for that both rows are made about
+ * equally large, and single large numbers left out (pairs.h).
  */
 #ifndef INK_STRASSEN_H
 #define INK_STRASSEN_H
@@ -30,6 +31,7 @@ typedef struct {
     int64_t weight_stride;     /* in numbers */
     const float *scales;       /* of int8: of a block, 16 a panel, scale_stride numbers apart */
     int64_t scale_stride;
+    const float *factors;      /* of float32: of second rows, one a pair */
     char *u[3]; /* room for sums: (pairs, np * 16) each */
     float *c;
     int64_t ldc;
@@ -60,6 +62,7 @@ INK_INLINE void product(const int m, const int wide, const quarters_t *q) {
     if (all[m].from) chain.from = q->u[all[m].from - 1];
     if (all[m].to) chain.to = q->u[all[m].to - 1];
     if (all[m].plus) chain.plus = q->u[all[m].plus - 1];
+    if (row == 1 && !wide) chain.factors = q->factors;
     float *c = row < 0 ? NULL : q->c + row * q->ldc + column * NP * INK_PANEL;
     finish_t finish = {0};
     if (row >= 0) {
@@ -100,6 +103,7 @@ INK_INLINE void product(const int m, const int wide, const quarters_t *q) {
         if (chain.to) chain.to = (char *)chain.to + size;
         if (chain.plus) chain.plus = (const char *)chain.plus + size;
         if (finish.row_scales) finish.row_scales += 2 * MR;
+        if (chain.factors) chain.factors += MR;
     }
 }
 
@@ -225,6 +229,7 @@ static void add_apart(const apart_t *apart, const float *b, int64_t panel_stride
 typedef struct {
     float rows[7 * (MOST_PAIRS * KC_F32 / 2 + 16)];
     apart_t apart[2 * MOST_PAIRS];
+    float factors[MOST_PAIRS];
 } f32_room;
 static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int32_t k,
                                 const float *bias, float *c, int64_t ldc, int32_t mode, f32_room *room) {
@@ -236,11 +241,11 @@ static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, in
         n = k - k0 < KC_F32 ? k - k0 : KC_F32;
         const int32_t half = n / 2, last = k0 + n == k;
         if (k0 == 0) ask_for(b, n * INK_PANEL * 4, panel_stride * 4);
-        pair_rows(a + k0, lda, pairs, n, room->rows, room->apart);
+        pair_rows(a + k0, lda, pairs, n, room->rows, room->apart, room->factors);
         for (int32_t p = 0; p < whole; p += 2 * NP) {
             const float *w = b + p * panel_stride + (int64_t)k0 * INK_PANEL;
             quarters_t q = {
-                .pairs = pairs, .steps = half, .u = {(char *)u[0], (char *)u[1], (char *)u[2]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc,
+                .pairs = pairs, .steps = half, .factors = room->factors, .u = {(char *)u[0], (char *)u[1], (char *)u[2]}, .c = c + (int64_t)p * INK_PANEL, .ldc = ldc,
                 .add = k0 > 0,
                 .next = (const char *)(p + 2 * NP < whole || last ? w + 2 * NP * panel_stride : b + (int64_t)(k0 + n) * INK_PANEL),
                 .bytes = (int64_t)n * INK_PANEL * 4, .next_stride = panel_stride * 4,

@@ -62,6 +62,7 @@ enum { PLAIN, WIDEN, CHAIN, MAKE };
 typedef struct {
     const void *from, *plus; /* sums to go on from, and to have on top of those that go to c; NULL: none */
     void *to;                /* where its sums go without those; NULL: nowhere */
+    const float *factors;    /* float32: what each row's sums are multiplied by on their way to c; NULL: nothing */
     int32_t lost;            /* nothing of the last row is wanted in c */
     float *made;             /* where made sums of weights go, a panel behind the other */
 } chain_t;
@@ -161,6 +162,7 @@ INK_INLINE void f32_tile(const int mr, const int np, const int mode, const float
             float *out = c + r * ldc + j * VW;
             if (mode >= CHAIN && chain->plus)
                 acc[r][j] = vf_add(acc[r][j], vf_load((const float *)chain->plus + (r * np * NV + j) * VW));
+            if (mode >= CHAIN && chain->factors) acc[r][j] = vf_mul(acc[r][j], vf_set1(chain->factors[r]));
             if (mode >= CHAIN && add) acc[r][j] = vf_add(acc[r][j], vf_load(out));
             vf_store(out, bias ? vf_add(acc[r][j], vf_load(bias + j * VW)) : acc[r][j]);
         }

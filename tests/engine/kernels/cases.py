@@ -59,8 +59,9 @@ def every_case(seed: int = 3) -> Iterator[Case]:
                     (13, 777, 32), (25, 400, 16), (100, 70, 80), (97, 1536, 32)):  # fmt: skip
         yield gemm(random, m, k, n)
         yield gemm_i8(random, m, k, n)
-    for m, k, n in ((2, 64, 64), (7, 32, 80), (33, 800, 64), (40, 448, 144), (150, 384, 96)):
+    for m, k, n in ((2, 128, 64), (7, 160, 80), (33, 896, 64), (40, 512, 144), (150, 384, 96)):
         yield gemm(random, m, k, n, paired=True)
+        yield gemm(random, m, k, n, paired=True, unlike=True)
         yield gemm_i8(random, m, k, n, paired=True)
     for paired in (False, True):
         yield gemm_i8(random, 13, 1536, 64, extreme=True, paired=paired)
@@ -101,17 +102,22 @@ def every_case(seed: int = 3) -> Iterator[Case]:
         yield plan_case(static_model(random, precision, 405), f"wide static {precision}", PLAN_BOUNDS["fp32"])
 
 
-def gemm(random: np.random.Generator, m: int, k: int, n: int, *, paired: bool = False) -> Case:
-    """paired: with rows multiplied in pairs, some numbers of which stand out."""
+def gemm(random: np.random.Generator, m: int, k: int, n: int, *, paired: bool = False, unlike: bool = False) -> Case:
+    """paired: with rows multiplied in pairs, some numbers of which stand out. unlike: every third row is far larger."""
     a = random.standard_normal((m, k)).astype(np.float32)
     weight = random.standard_normal((n, k)).astype(np.float32)
     a.flat[:: max(1, a.size // 3)] *= 1e-39  # denormals
-    if paired and k >= 384:
+    if paired:
         a[::3, 5::90] = 40
-        a[1, 7] = -300
+    if paired and k >= 384:
+        a[::3, 7] = -300
+    if unlike:
+        a[::3] *= 1000
     wanted = padded_columns(a.astype(np.float64) @ weight.T.astype(np.float64))
-    inputs, name = [a, fp32_panels(weight)], f"{m}x{k}x{n}{' paired' * paired}"
+    inputs, name = [a, fp32_panels(weight)], f"{m}x{k}x{n}{' paired' * paired}{' unlike' * unlike}"
     bound = max(3e-6 * k**0.5 * 4, 1e-6 * float(np.nanmax(np.abs(wanted))))
+    if unlike:  # the others are what shows
+        bound, wanted[::3] = 3e-6 * k**0.5 * 4, np.nan
     return Case("gemm", name, (m, k, n, int(paired)), inputs, [wanted], bound)
 
 
@@ -243,7 +249,8 @@ ATTENTIONS: dict[str, tuple[Heads, bool, int | None, bool, str]] = {
     "bias window": (Heads(3, 3, 20), False, 64, True, "mean"),
 }
 # Widths of a small BERT: hidden, heads, inner. Rows with and without a tail, shorter and longer than four vectors.
-SIZES = ((64, 4, 96), (24, 2, 40), (48, 1, 20), (201, 3, 150))
+# The last one's rows of float32 are multiplied in pairs where a text is long enough.
+SIZES = ((64, 4, 96), (24, 2, 40), (48, 1, 20), (201, 3, 150), (128, 4, 160))
 PLAN_BOUNDS = {"fp32": 5e-6, "int8": 2e-3, "int8-full": 2e-2}
 
 

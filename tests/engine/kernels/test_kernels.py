@@ -241,7 +241,7 @@ def test_a_row_that_is_not_finite_does_not_come_out_of_int8_as_numbers(
 @pytest.mark.parametrize("poison", [np.nan, np.inf, 3e38, 1e-36])
 def test_a_text_keeps_its_bits_beside_one_of_odd_numbers(precision: str, isa: str, poison: float) -> None:
     """Rows are multiplied in pairs: those of one text in float32, and int8's codes must not pass their limit."""
-    model = small_model(np.random.default_rng(2), 64, 2, 64, precision, "mean")
+    model = small_model(np.random.default_rng(2), 128, 2, 160, precision, "mean")
     word = model.weights["embeddings.word"]
     values = word.rows(np.arange(50, dtype=np.int32)).copy()
     values[7] = values[7] * np.float32(1e-36) if poison == 1e-36 else poison
@@ -253,6 +253,14 @@ def test_a_text_keeps_its_bits_beside_one_of_odd_numbers(precision: str, isa: st
     for i in (0, 2, 3):
         assert np.array_equal(pooled[i], plan.run(model.batch.of([texts[i]]), want_tokens=False)[0][0])
     assert np.isfinite(pooled[[0, 2, 3]]).all()
+
+
+def test_rows_are_multiplied_in_pairs_where_blocks_of_inputs_are_long_enough() -> None:
+    found = loader.open_library(PATH)
+    for hidden, inner, wanted in ((128, 160, 8), (128, 96, 6), (64, 96, 0), (201, 150, 0), (448, 512, 2)):
+        model = small_model(np.random.default_rng(1), hidden, 1, inner, "fp32", "mean")
+        plan = NativePlan(model.plan, model.weights, found, 1)
+        assert sum(op.pairs for op in plan._whole.ops) == wanted, (hidden, inner)
 
 
 @pytest.mark.parametrize("isa", RUNNABLE)
