@@ -39,32 +39,40 @@ typedef struct {
     float unused[4];
 } apart_t;
 
-/* x (n) without what stands out, which goes to apart: x itself, or where there is any, a copy in room. */
-INK_INLINE const float *set_apart(const float *x, int32_t n, float *room, apart_t *apart) {
+/* The sum of the squares of x (n), and the largest of them in every lane. */
+INK_INLINE float squares_of(const float *x, int32_t n, vf *largest) {
     enum { PARTS = INK_PAIR_INPUTS / VW < 4 ? INK_PAIR_INPUTS / VW : 4 };
     vf sum[PARTS], most[PARTS];
     for (int j = 0; j < PARTS; j++) sum[j] = most[j] = vf_set1(0.0f);
     for (int32_t i = 0; i < n; i += PARTS * VW)
         for (int j = 0; j < PARTS; j++) {
-            vf v = vf_load(x + i + j * VW);
-            sum[j] = vf_fma(v, v, sum[j]), most[j] = vf_max(most[j], vf_abs(v));
+            vf v = vf_load(x + i + j * VW), square = vf_mul(v, v);
+            sum[j] = vf_add(sum[j], square), most[j] = vf_max(most[j], square);
         }
     for (int j = 1; j < PARTS; j++) sum[0] = vf_add(sum[0], sum[j]), most[0] = vf_max(most[0], most[j]);
-    apart->squares = vf_sum(sum[0]);
-    float limit = STANDS_OUT * STANDS_OUT * apart->squares / (float)n;
+    *largest = most[0];
+    return vf_sum(sum[0]);
+}
+
+/* x (n) without what stands out, which goes to apart: x itself, or where there is any, a copy in room. */
+INK_INLINE const float *set_apart(const float *x, int32_t n, float *room, apart_t *apart) {
+    vf largest;
+    apart->squares = squares_of(x, n, &largest);
+    const float limit = STANDS_OUT * STANDS_OUT * apart->squares / (float)n;
     apart->count = 0;
-    if (!vf_any_greater(vf_mul(most[0], most[0]), vf_set1(limit))) return x;
+    if (!vf_any_greater(largest, vf_set1(limit))) return x;
     memcpy(room, x, (size_t)n * sizeof(float));
-    apart->squares = 0.0f;
-    for (int32_t i = 0; i < n; i++) {
-        if (apart->count == MOST_APART || !(x[i] * x[i] > limit)) {
-            apart->squares += x[i] * x[i];
-            continue;
-        }
-        apart->k[apart->count] = i;
-        apart->x[apart->count++] = x[i];
-        room[i] = 0.0f;
+    for (int32_t i = 0; i < n; i += VW) {
+        vf v = vf_load(x + i);
+        if (!vf_any_greater(vf_mul(v, v), vf_set1(limit))) continue;
+        for (int32_t k = i; k < i + VW && apart->count < MOST_APART; k++)
+            if (x[k] * x[k] > limit) {
+                apart->k[apart->count] = k;
+                apart->x[apart->count++] = x[k];
+                room[k] = 0.0f;
+            }
     }
+    apart->squares = squares_of(room, n, &largest);
     return room;
 }
 
