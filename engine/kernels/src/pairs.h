@@ -34,9 +34,8 @@ static void pair_codes(const int16_t *a, int64_t lda, int32_t rows, int32_t n, i
 #define STANDS_OUT 8.0f
 #define MOST_APART 5
 typedef struct {
-    int32_t count, k[MOST_APART]; /* k: from the start of the block */
-    float x[MOST_APART], squares; /* squares: the sum of those of the others */
-    float unused[4];
+    int32_t row, k; /* in the block of rows and of inputs */
+    float x;
 } apart_t;
 
 /* The sum of the squares of x (n), and the largest of them in every lane. */
@@ -54,25 +53,26 @@ INK_INLINE float squares_of(const float *x, int32_t n, vf *largest) {
     return vf_sum(sum[0]);
 }
 
-/* x (n) without what stands out, which goes to apart: x itself, or where there is any, a copy in room. */
-INK_INLINE const float *set_apart(const float *x, int32_t n, float *room, apart_t *apart) {
+/* x (n), row number `row`, without what stands out, which is added to the `count` of apart: x itself, or where there is any, a
+ * copy in room. squares: the sum of those of the rest. */
+INK_INLINE const float *set_apart(const float *x, int32_t n, int32_t row, float *room, apart_t *apart, int32_t *count,
+                                  float *squares) {
     vf largest;
-    apart->squares = squares_of(x, n, &largest);
-    const float limit = STANDS_OUT * STANDS_OUT * apart->squares / (float)n;
-    apart->count = 0;
+    *squares = squares_of(x, n, &largest);
+    const float limit = STANDS_OUT * STANDS_OUT * *squares / (float)n;
     if (!vf_any_greater(largest, vf_set1(limit))) return x;
+    const int32_t most = *count + MOST_APART;
     memcpy(room, x, (size_t)n * sizeof(float));
     for (int32_t i = 0; i < n; i += VW) {
         vf v = vf_load(x + i);
         if (!vf_any_greater(vf_mul(v, v), vf_set1(limit))) continue;
-        for (int32_t k = i; k < i + VW && apart->count < MOST_APART; k++)
+        for (int32_t k = i; k < i + VW && *count < most; k++)
             if (x[k] * x[k] > limit) {
-                apart->k[apart->count] = k;
-                apart->x[apart->count++] = x[k];
+                apart[(*count)++] = (apart_t){row, k, x[k]};
                 room[k] = 0.0f;
             }
     }
-    apart->squares = squares_of(room, n, &largest);
+    *squares = squares_of(room, n, &largest);
     return room;
 }
 
@@ -92,17 +92,18 @@ INK_INLINE float alike(float first, float second) {
 }
 
 /* Rows of one block of up to KC_F32 inputs, in pairs: out has A11, A12, A22, S1, S2, S3 and S4, each (pairs, n / 2), apart what
- * stands out, one a row, and factors what makes the second row's results, one a pair. n: a multiple of INK_PAIR_INPUTS. */
+ * stands out, at most MOST_APART a row, and factors what makes the second row's results, one a pair. Returns how many stand out. n: a multiple of INK_PAIR_INPUTS. */
 INK_INLINE int64_t quarter_size(int32_t pairs, int32_t n) { /* and a line, lest all lie at the same distance from a page's start */
     return (int64_t)pairs * (n / 2) + 16;
 }
-static void pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, float *out, apart_t *apart,
-                      float *factors) {
+static int32_t pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, float *out, apart_t *apart, float *factors) {
     const int64_t size = quarter_size(pairs, n), half = n / 2;
-    for (int32_t pair = 0; pair < pairs; pair++, a += 2 * lda, apart += 2) {
-        float room[2][KC_F32] __attribute__((aligned(64)));
-        const float *first = set_apart(a, n, room[0], apart), *second = set_apart(a + lda, n, room[1], apart + 1);
-        const float power = alike(apart[0].squares, apart[1].squares);
+    int32_t count = 0;
+    for (int32_t pair = 0; pair < pairs; pair++, a += 2 * lda) {
+        float room[2][KC_F32] __attribute__((aligned(64))), squares[2];
+        const float *first = set_apart(a, n, 2 * pair, room[0], apart, &count, &squares[0]);
+        const float *second = set_apart(a + lda, n, 2 * pair + 1, room[1], apart, &count, &squares[1]);
+        const float power = alike(squares[0], squares[1]);
         factors[pair] = 1.0f / power;
         for (int64_t i = 0; i < half; i += VW, out += VW) {
             vf a11 = vf_load(first + i), a21 = vf_mul(vf_load(second + i), vf_set1(power));
@@ -117,6 +118,7 @@ static void pair_rows(const float *a, int64_t lda, int32_t pairs, int32_t n, flo
             vf_store(out + 6 * size, vf_sub(a12, s2));
         }
     }
+    return count;
 }
 
 #endif

@@ -214,21 +214,22 @@ static void weight_sums(const float *b, int64_t panel_stride, int32_t half, floa
                 vf_store(out + k * size, weight_sum(k + 3, b + j * panel_stride + i, half, NP * panel_stride, out + k * size, size));
 }
 
-/* What stands out of a row: c += x * its row of the 2 * NP panels. */
-static void add_apart(const apart_t *apart, const float *b, int64_t panel_stride, float *c) {
-    for (int32_t i = 0; i < apart->count; i++)
+/* What stands out of rows: each row of c += x * its row of the 2 * NP panels. */
+static void add_apart(const apart_t *apart, int32_t count, const float *b, int64_t panel_stride, float *c, int64_t ldc) {
+    for (; count > 0; count--, apart++)
         for (int32_t j = 0; j < 2 * NP; j++) {
-            const float *w = b + j * panel_stride + (int64_t)apart->k[i] * INK_PANEL;
-            float *to = c + j * INK_PANEL;
+            const float *w = b + j * panel_stride + (int64_t)apart->k * INK_PANEL;
+            float *to = c + apart->row * ldc + j * INK_PANEL;
+#pragma GCC unroll 4
             for (int32_t l = 0; l < INK_PANEL; l += VW)
-                vf_store(to + l, vf_fma(vf_set1(apart->x[i]), vf_load(w + l), vf_load(to + l)));
+                vf_store(to + l, vf_fma(vf_set1(apart->x), vf_load(w + l), vf_load(to + l)));
         }
 }
 
 /* The same for float32 rows, an even number of them. */
 typedef struct {
     float rows[7 * (MOST_PAIRS * KC_F32 / 2 + 16)];
-    apart_t apart[2 * MOST_PAIRS];
+    apart_t apart[2 * MOST_PAIRS * MOST_APART];
     float factors[MOST_PAIRS];
 } f32_room;
 static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, int64_t lda, const float *b, int32_t k,
@@ -241,7 +242,7 @@ static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, in
         n = k - k0 < KC_F32 ? k - k0 : KC_F32;
         const int32_t half = n / 2, last = k0 + n == k;
         if (k0 == 0) ask_for(b, n * INK_PANEL * 4, panel_stride * 4);
-        pair_rows(a + k0, lda, pairs, n, room->rows, room->apart, room->factors);
+        const int32_t stands_out = pair_rows(a + k0, lda, pairs, n, room->rows, room->apart, room->factors);
         for (int32_t p = 0; p < whole; p += 2 * NP) {
             const float *w = b + p * panel_stride + (int64_t)k0 * INK_PANEL;
             quarters_t q = {
@@ -262,7 +263,7 @@ static int32_t paired_f32_block(int32_t rows, int32_t panels, const float *a, in
                 q.panel_stride[i] = 4 * (i < 3 ? panel_stride : half * INK_PANEL);
             }
             seven_products(0, &q);
-            for (int32_t r = 0; r < rows; r++) add_apart(room->apart + r, w, panel_stride, q.c + r * ldc);
+            add_apart(room->apart, stands_out, w, panel_stride, q.c, ldc);
             if (last) activate(q.c, ldc, rows, 2 * NP * INK_PANEL, mode);
         }
     }
