@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, c_char_p, c_float, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,8 @@ F32P, I8P, I16P, I32P, I64P, U8P = (POINTER(t) for t in (c_float, c_int8, c_int1
 
 # Largest difference that the check at load allows between a kernel and the reference, relative to the largest value.
 CHECK_BOUND = 1e-5
+
+PAIR_BYTES = 512 * 1024  # of ink.h: scratch for products of pairs of rows
 
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "ink_source_hash": (c_char_p, []),
@@ -162,14 +164,25 @@ def _close(got: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
     return bool(np.abs(got - wanted).max() <= CHECK_BOUND * np.abs(wanted).max())
 
 
+def _plain_and_paired() -> Iterator[Any]:
+    """What a product takes for scratch: nothing, and room for pairs of rows."""
+    room = np.empty(PAIR_BYTES, np.uint8)
+    yield None
+    yield pointer(room)
+
+
 def _check_gemm(found: Library, random: np.random.Generator) -> bool:
     from engine.weights.int8 import fp32_panels
 
-    a = random.standard_normal((13, 70)).astype(np.float32)
-    weight = random.standard_normal((48, 70)).astype(np.float32)
-    panels, out = fp32_panels(weight), np.empty((13, 48), np.float32)
-    found.call("gemm", pointer(a, F32P), pointer(panels, F32P), pointer(out, F32P), 13, 70, 48, None)
-    return _close(out, a @ weight.T)
+    rows, inputs, outputs = 27, 128, 64
+    a = random.standard_normal((rows, inputs)).astype(np.float32)
+    weight = random.standard_normal((outputs, inputs)).astype(np.float32)
+    panels, out = fp32_panels(weight), np.empty((rows, outputs), np.float32)
+    for scratch in _plain_and_paired():
+        found.call("gemm", pointer(a, F32P), pointer(panels, F32P), pointer(out, F32P), rows, inputs, outputs, scratch)
+        if not _close(out, a @ weight.T):
+            return False
+    return True
 
 
 def _check_gemm_i8(found: Library, random: np.random.Generator) -> bool:
@@ -179,11 +192,15 @@ def _check_gemm_i8(found: Library, random: np.random.Generator) -> bool:
     panels, of_groups = quantize_panels(random.standard_normal((48, 448)).astype(np.float32))
     multipliers, scales = spread(panels, of_groups)
     rows, out = np.ones(13, np.float32), np.empty((13, 48), np.float32)
-    found.call("gemm_i8", pointer(a, I16P), pointer(rows, F32P), pointer(panels, I8P), pointer(multipliers, I16P),
-               pointer(scales, F32P), pointer(out, F32P), 13, 448, 48, None)  # fmt: skip
     weight = widened(panels, multipliers).transpose(1, 3, 0, 2).reshape(448, 48).astype(np.float64)
     by_block = np.repeat(scales, (384, 64), axis=1).transpose(1, 0, 2).reshape(448, 48)
-    return _close(out, a.astype(np.float64) @ (weight * by_block))
+    wanted = a.astype(np.float64) @ (weight * by_block)
+    for scratch in _plain_and_paired():
+        found.call("gemm_i8", pointer(a, I16P), pointer(rows, F32P), pointer(panels, I8P), pointer(multipliers, I16P),
+                   pointer(scales, F32P), pointer(out, F32P), 13, 448, 48, scratch)  # fmt: skip
+        if not _close(out, wanted):
+            return False
+    return True
 
 
 def _check_scan(found: Library, random: np.random.Generator) -> bool:

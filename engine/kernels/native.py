@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.batch import Batch
 from engine.early_pooling import EarlyPooling, pool_early
-from engine.kernels.loader import Library
+from engine.kernels.loader import PAIR_BYTES, Library
 from engine.kernels.pairing import PAIRED_TOKENS, Laid, lay_rows
 from engine.kernels.threads import pool
 from engine.layers.attention import QueryRow
@@ -36,8 +36,7 @@ ROUNDING = (LAYERNORM, RMSNORM, GATE, UNIT, ADD)  # operations that round a fini
 LANES = 16  # of attention.h: queries at once
 BIAS_MORE = LANES  # entries behind each row of an attention bias
 ALIGNMENT_BYTES = 64
-PAIR_INPUTS = 32  # as the next, of ink.h
-PAIR_BYTES = 512 * 1024
+PAIR_INPUTS = 32  # of ink.h
 PAIRED_OUTPUTS = 64  # what a product of pairs takes at once at most
 LEAST_BLOCK = 128  # in shorter blocks of inputs no number could stand out, see pairs.h
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from engine import kernels
 from engine.kernels import build, loader
-from engine.kernels.native import PAIR_BYTES
 from engine.kernels.pairing import PAIRED_TOKENS
 from engine.weights.int8 import GROUP, ONE, PANEL
 
@@ -85,7 +84,7 @@ def _int8(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Cal
 
 def _room(rows: int) -> np.ndarray[Any, Any] | None:
     """For products of pairs of rows, as a plan has them where there are enough."""
-    return np.empty(PAIR_BYTES, np.uint8) if rows >= PAIRED_TOKENS else None
+    return np.empty(loader.PAIR_BYTES, np.uint8) if rows >= PAIRED_TOKENS else None
 
 
 def _full(found: loader.Library, m: int, k: int, n: int, size: int) -> tuple[Call, int]:

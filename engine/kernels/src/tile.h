@@ -1,7 +1,8 @@
 /* Matrix tiles: MR rows by NP panels of 16 channels held in registers while the inner dimension streams past.
  *
  * float32: one accumulator an element, inputs in ascending order, one fused multiply-add each (multiply, then add, on
- * the baseline). An element's value depends on its own row and column only, never on the tile that it fell in.
+ * the baseline). An element's value depends on its own row and column only, never on the tile that it fell in; what chains of
+ * tiles add up is told in strassen.h.
  * int8: codes meet the multiplier of their group (see engine/weights/int8.py) when they are widened to int16, so that 384
  * inputs add up in int32 and become float32 once. int8-full, where the processor has products of four, or of matrices: rows of
  * 8 bits, x = scale * code + shift, so the product is scale * (codes * w) + shift * (sum of w); a group at a time.
